@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The record of one attempt or event: a fixed shape, built in one place per kind, sent to the auditor as it is.
+ *
+ * Text from the guest is (bytes, length) and may hold anything; the store keeps it as it came and every renderer
+ * escapes it. Addresses use struct addr. Times are microseconds since the epoch, UTC. */
+#ifndef POSTERN_AUDIT_RECORD_H
+#define POSTERN_AUDIT_RECORD_H
+
+#include "policy/addr.h"
+#include "policy/reason.h"
+
+#include <stdint.h>
+
+#define RECORD_NAME_MAX 256
+#define RECORD_RULE_MAX 256
+#define RECORD_ALPN_MAX 64
+#define RECORD_ANSWERS_MAX 1024
+#define RECORD_DETAIL_MAX 1024
+#define RECORD_SANDBOX_NAME_MAX 64
+
+enum record_kind {
+	RECORD_FLOW_OPEN = 1, /* insert a connection (allowed: open until its close; denied: complete) */
+	RECORD_FLOW_CLOSE,    /* bytes, duration and end of an open connection */
+	RECORD_REFUSED,       /* packets refused in the kernel, aggregated: insert, or replace count and last time, by id */
+	RECORD_DNS,           /* one query and its answer */
+	RECORD_EVENT,         /* attached, policy changed, gateway crashed, tampered, ... */
+	RECORD_SANDBOX,       /* a sandbox came to be: row of the sandboxes table (insert or update by id) */
+	RECORD_SANDBOX_END,   /* it was detached */
+	RECORD_GAP,           /* close, as "gateway_crash", all connections of a sender that is gone */
+	RECORD_KIND_MAX
+};
+
+/* Where the record's name comes from: the proof behind it. Stored as numbers: append only. */
+enum name_source {
+	NAME_SOURCE_NONE = 0,
+	NAME_SOURCE_LEASE, /* this sandbox resolved it to this address; no name in the protocol (raw ports) */
+	NAME_SOURCE_SNI,   /* leased and said in the ClientHello */
+	NAME_SOURCE_HOST,  /* leased and said in the HTTP request */
+	NAME_SOURCE_CIDR,  /* an address rule allowed it; the name (if any) is only what the guest said */
+	NAME_SOURCE_CLAIM, /* said by the guest, not proven: the reason of a refusal */
+	NAME_SOURCE_DNS,   /* the question of a query */
+	NAME_SOURCE_MAX
+};
+
+/* How a connection ended. Stored as numbers: append only. */
+enum end_reason {
+	END_OPEN = 0,        /* still open */
+	END_FIN,             /* both sides closed in order */
+	END_RST_GUEST,
+	END_RST_ORIGIN,
+	END_TIMEOUT,         /* idle or keepalive */
+	END_REFUSED,         /* never opened: the verdict was not "allowed" */
+	END_CONNECT_FAILED,  /* the origin refused or was unreachable */
+	END_POLICY,          /* cut by a policy edit */
+	END_NEXT_HOST,       /* HTTP: the same connection went on under another name, in another record */
+	END_DETACHED,        /* the sandbox was detached */
+	END_SHUTDOWN,        /* posternd stopped in order */
+	END_GATEWAY_CRASH,
+	END_DAEMON_CRASH,
+	END_ERROR,           /* a system call failed; detail in the log of the process */
+	END_MAX
+};
+
+#define RECORD_FLAG_ECH 0x01u    /* ClientHello carried extension 0xfe0d (GREASE or real) */
+#define RECORD_FLAG_TUNNEL 0x02u /* HTTP Upgrade: opaque after it */
+
+/* A proof of name and a verdict for one connection, datagram flow or refused packet class. */
+struct record_flow {
+	uint64_t id;       /* unique for ever: sender's epoch << 31 | counter; a row's primary key */
+	int64_t sandbox;   /* sandboxes.id */
+	int64_t ts_us;     /* first seen */
+	int64_t last_us;   /* REFUSED: last seen; else 0 */
+	uint64_t count;    /* REFUSED: packets so far; else 1 */
+	struct addr src, dst;
+	uint16_t sport, dport; /* 0 where the protocol has none */
+	uint8_t proto;         /* IPPROTO_* */
+	uint8_t verdict;       /* enum verdict */
+	uint8_t reason;        /* enum reason */
+	uint8_t name_source;   /* enum name_source */
+	uint8_t flags;         /* RECORD_FLAG_* */
+	uint8_t end;           /* enum end_reason: END_OPEN for allowed ones, else END_REFUSED, END_CONNECT_FAILED */
+	uint16_t name_len;     /* 0..255 */
+	uint8_t name[RECORD_NAME_MAX]; /* canonical when name_source proves it, raw bytes for CLAIM */
+	char rule[RECORD_RULE_MAX];    /* deciding rule and origin, or "" */
+	char detail[128];              /* why, where the reason alone does not tell (never-list row, parser message) */
+	char alpn[RECORD_ALPN_MAX];    /* "h2,http/1.1" as offered, escaped; or HTTP method; or "" */
+	uint32_t generation;           /* policy generation that decided */
+};
+
+struct record_close {
+	uint64_t id;
+	int64_t ts_us;
+	uint64_t bytes_out, bytes_in; /* guest to origin, origin to guest: payload bytes passed on */
+	int64_t duration_us;
+	uint8_t end;    /* enum end_reason */
+	uint8_t reason; /* REASON_ALLOWED, or why it was cut (REVOKED) or failed (UPSTREAM_ERROR) */
+	uint8_t verdict; /* ALLOWED, or FAILED when nothing came about */
+};
+
+struct record_dns {
+	uint64_t id;
+	int64_t sandbox;
+	int64_t ts_us;
+	uint64_t count;
+	struct addr src, server; /* the guest, and the resolver address it asked (any is answered by us) */
+	uint16_t sport;
+	uint16_t qtype;
+	uint8_t transport;       /* IPPROTO_UDP or IPPROTO_TCP */
+	uint8_t verdict, reason;
+	uint8_t rcode;           /* as answered */
+	uint16_t ede;            /* RFC 8914 INFO-CODE, or 0xffff for none */
+	uint16_t qname_len;
+	uint8_t qname[RECORD_NAME_MAX]; /* presentation form of a good name, raw wire bytes otherwise */
+	uint32_t ttl_s;          /* as answered */
+	int64_t upstream_us;     /* time spent upstream; 0 when none was asked */
+	char answers[RECORD_ANSWERS_MAX]; /* JSON array of strings: "A 1.2.3.4", "CNAME x.y"; cut at a whole item */
+	char rule[RECORD_RULE_MAX];
+	char detail[128];
+	uint32_t generation;
+};
+
+enum event_kind {
+	EVENT_DAEMON_START = 1,
+	EVENT_DAEMON_STOP,
+	EVENT_ATTACH,
+	EVENT_DETACH,
+	EVENT_POLICY,        /* detail: {"from","to","hash","change","cut"} */
+	EVENT_ROLE_CRASH,    /* detail: {"role","status"} */
+	EVENT_TAMPERED,      /* someone changed the sandbox's nftables table; reinstalled */
+	EVENT_AUDIT_RESUMED, /* records could not be written for a while; detail: {"lost","since"} */
+	EVENT_RESTORED,      /* re-attached after a restart */
+	EVENT_KIND_MAX
+};
+
+struct record_event {
+	uint64_t id;
+	int64_t sandbox; /* 0: the daemon itself */
+	int64_t ts_us;
+	uint8_t kind;    /* enum event_kind */
+	uint32_t uid;    /* who asked; UINT32_MAX: nobody */
+	char detail[RECORD_DETAIL_MAX]; /* JSON object, or "" */
+};
+
+struct record_sandbox {
+	int64_t id;      /* attach time in µs since the epoch, unique */
+	int64_t ts_us;   /* SANDBOX: attached; SANDBOX_END: detached */
+	char name[RECORD_SANDBOX_NAME_MAX];
+	char kind[8];    /* "tap", "netns" */
+	uint32_t uid;    /* who attached it */
+	char detail[RECORD_DETAIL_MAX]; /* JSON: guest addresses, mac, device */
+};
+
+struct record_gap {
+	uint64_t sender_epoch; /* ids of this epoch (id >> 31) */
+	int64_t ts_us;
+	uint8_t end;           /* END_GATEWAY_CRASH, END_DAEMON_CRASH */
+};
+
+struct record {
+	uint32_t kind; /* enum record_kind */
+	uint32_t pad;
+	uint64_t seq;  /* per sender, counts from 1 without holes */
+	union {
+		struct record_flow flow;
+		struct record_close close;
+		struct record_dns dns;
+		struct record_event event;
+		struct record_sandbox sandbox;
+		struct record_gap gap;
+	};
+};
+
+#define RECORD_ID(epoch, counter) ((uint64_t)(epoch) << 31 | (counter))
+
+/* Bytes of struct record that a kind uses: what travels; 0 for an unknown kind. */
+uint32_t record_size(uint32_t kind);
+
+/* Is every enum and length within bounds? The auditor asks this of each record it gets. */
+bool record_valid(const struct record *record, uint32_t size);
+
+/* Stored and printed words. "?" outside the enum. */
+const char *name_source_text(unsigned int source);
+const char *end_reason_text(unsigned int end);
+const char *event_kind_text(unsigned int kind);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The gateway role's own state: what DNS, proxy, UDP relay and refused-packet log share.
+ *
+ * A gateway is one process with one loop. It has no capabilities, an empty root and a seccomp filter; all sockets that
+ * face a sandbox came from the keeper. Every module hangs its part on struct sandbox and is told of attach, policy change
+ * and detach by gateway.c. */
+#ifndef POSTERN_GATEWAY_GATEWAY_H
+#define POSTERN_GATEWAY_GATEWAY_H
+
+#include "base/loop.h"
+#include "gateway/lease.h"
+#include "gateway/link.h"
+#include "gateway/msg.h"
+#include "gateway/recorder.h"
+#include "policy/snapshot.h"
+
+#include <stdint.h>
+
+/* Upstream resolvers used at most. */
+#define GATEWAY_RESOLVERS_MAX 4
+/* Connections of all sandboxes, and of one (its SYNs beyond that are reset, reason limit_connections). */
+#define GATEWAY_FLOWS_MAX 16384
+#define GATEWAY_SANDBOX_FLOWS_MAX 1024
+/* A guest's hello or request head must be complete within this time. */
+#define GATEWAY_HEAD_MS 10000
+/* An upstream connect may take this long. */
+#define GATEWAY_CONNECT_MS 15000
+
+struct gateway_resolver {
+	struct addr addr;
+	uint16_t port;
+};
+
+struct gateway {
+	struct loop *loop;
+	struct recorder recorder;  /* records to the auditor */
+	struct link link;          /* requests to the keeper */
+	struct gateway_resolver resolvers[GATEWAY_RESOLVERS_MAX];
+	size_t resolver_count;
+	struct dns_upstream *dns_upstream; /* owned by gateway/dns.c */
+	struct sandbox *sandboxes; /* list */
+	size_t flow_count;         /* kept by gateway/proxy.c */
+};
+
+struct sandbox {
+	struct sandbox *next;
+	struct gateway *gateway;
+	int64_t id;
+	char name[TAP_NAME_MAX];
+	struct addr guest4, gateway4, guest6, gateway6;
+	struct snapshot *policy;   /* owned; replaced by gateway.c */
+	uint32_t generation;
+	struct lease_table leases;
+	struct dns_server *dns;    /* owned by gateway/dns.c */
+	struct proxy *proxy;       /* owned by gateway/proxy.c */
+	struct udp_relay *udp;     /* owned by gateway/udp.c */
+	struct refused_log *refused; /* owned by gateway/refused.c */
+};
+
+/* The modules. attach: takes the descriptors (closed on failure too); 0 or -errno. detach: closes records (as end),
+ * descriptors and memory at once; NULL parts are fine. */
+
+int dns_attach(struct sandbox *sandbox, int udp4, int udp6, int tcp4, int tcp6);
+void dns_detach(struct sandbox *sandbox);
+
+int proxy_attach(struct sandbox *sandbox, int tcp4, int tcp6);
+void proxy_detach(struct sandbox *sandbox, enum end_reason end);
+/* Judge every live connection by sandbox->policy again; cut those no longer allowed (reset, END_POLICY, REASON_REVOKED).
+ * Counts them in done->cut_count and lists the first ones. */
+void proxy_rejudge(struct sandbox *sandbox, struct msg_policy_done *done);
+size_t proxy_flow_count(const struct sandbox *sandbox);
+
+int udp_attach(struct sandbox *sandbox);
+int udp_add_port(struct sandbox *sandbox, uint16_t port, int udp4, int udp6);
+void udp_del_port(struct sandbox *sandbox, uint16_t port, enum end_reason end);
+void udp_rejudge(struct sandbox *sandbox, struct msg_policy_done *done);
+void udp_detach(struct sandbox *sandbox, enum end_reason end);
+
+int refused_attach(struct sandbox *sandbox, int nflog);
+void refused_detach(struct sandbox *sandbox);
+
+/* What the data paths ask before a connection or datagram flow may go upstream: never list and the host's own addresses
+ * (kernel route lookup), deny rules by address, then the name proof.
+ *
+ * claim: the canonical name said by the guest (SNI, Host), or NULL on raw ports and where none was said. On allow,
+ * ret_name is the proven name (len 0 when only an address rule allows it) and ret_source how. */
+struct gateway_verdict {
+	enum verdict verdict;
+	enum reason reason;
+	uint32_t rule;            /* for snapshot_rule_text */
+	enum name_source source;
+	struct name name;
+	const char *detail;       /* static text or NULL */
+};
+struct gateway_verdict gateway_judge(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, uint16_t port,
+    const struct name *claim, enum name_source claim_source);
+
+/* Fill the fields of a flow record that every path fills the same way (id, sandbox, time, addresses, verdict, rule). */
+void gateway_flow_record(struct sandbox *sandbox, struct record *ret_record, const struct addr *src, uint16_t sport,
+    const struct addr *dst, uint16_t dport, uint8_t proto, const struct gateway_verdict *verdict);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A channel between two roles: messages over a SOCK_SEQPACKET socketpair, descriptors beside them.
+ *
+ * One send is one message: no framing to get wrong. The receiver checks type and exact size against the table of its
+ * side before a handler sees the body; a message that fails is fatal to the sender's process (keeper's side) or to
+ * oneself (child's side: the keeper is gone or mad). Sending never blocks: what the socket does not take waits in a
+ * bounded queue; beyond the bound the channel counts as broken. */
+#ifndef POSTERN_GATEWAY_IPC_H
+#define POSTERN_GATEWAY_IPC_H
+
+#include "base/loop.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Largest body; what SOCK_SEQPACKET takes with the default wmem_max, with room to spare. */
+#define IPC_BODY_MAX 65536
+/* Descriptors in one message. */
+#define IPC_FDS_MAX 12
+/* Messages waiting in user space for a slow peer. */
+#define IPC_QUEUE_MAX 8192
+
+struct ipc_header {
+	uint16_t type;  /* enum msg_type */
+	uint16_t fd_count;
+	uint32_t size;  /* of the body */
+	uint64_t tag;   /* a request's number, repeated in its answer; 0 when none is expected */
+};
+
+struct ipc_message {
+	struct ipc_header header;
+	const void *body;      /* header.size bytes, aligned to 8; valid during the handler only */
+	int fds[IPC_FDS_MAX];  /* header.fd_count of them; the handler takes one by setting its slot to -1, the rest are closed */
+};
+
+struct ipc {
+	struct loop *loop;
+	struct loop_source source;
+	/* Called for each message. Return false to declare it malformed: the channel is then closed and broken_handler called. */
+	bool (*message_handler)(struct ipc *ipc, struct ipc_message *message);
+	/* The peer is gone, malformed or hopelessly slow. The channel is closed already. */
+	void (*broken_handler)(struct ipc *ipc, const char *why);
+	struct ipc_queued *queue_head, *queue_tail;
+	size_t queue_len;
+};
+
+/* Start on fd (owned from now on). Returns 0 or -errno. Handlers must be set before. */
+int ipc_open(struct ipc *ipc, struct loop *loop, int fd);
+/* Close the descriptor and drop the queue; no handler is called. */
+void ipc_close(struct ipc *ipc);
+static inline bool
+ipc_is_open(const struct ipc *ipc)
+{
+	return ipc->source.fd >= 0;
+}
+
+/* Send or queue. The descriptors stay the caller's (they are duplicated while queued). Returns 0, -EPIPE when closed,
+ * -ENOBUFS when the queue is full (then the channel is broken on the next round), -ENOMEM. */
+int ipc_send(struct ipc *ipc, uint16_t type, uint64_t tag, const void *body, uint32_t size, const int *fds,
+    size_t fd_count);
+
+/* A socketpair for one channel. Returns 0 or -errno. */
+int ipc_pair(int ret_fds[2]);
+
+#endif

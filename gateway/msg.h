@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Every message between roles: both ends of each conversation on one page.
+ *
+ *   control --ATTACH/DETACH/POLICY/STATUS/LEASES--> keeper --SANDBOX_ADD/DEL/POLICY/UDP/LEASES--> gateway
+ *   gateway --LEASE_ADD/LEASE_DEL/COUNTERS---------> keeper (kernel) ; answers carry the request's tag
+ *   keeper, control, gateway --RECORD--> auditor --DURABLE--> them
+ *
+ * Bodies are fixed structs of explicit widths unless a count says otherwise. The keeper believes nothing: sizes, names,
+ * addresses and ports are checked again where they arrive. */
+#ifndef POSTERN_GATEWAY_MSG_H
+#define POSTERN_GATEWAY_MSG_H
+
+#include "base/error.h"
+#include "policy/addr.h"
+#include "policy/name.h"
+#include "tap/tap.h"
+
+#include <stdint.h>
+
+enum msg_type {
+	MSG_READY = 1,      /* child -> keeper: set up and confined; no body */
+	MSG_CHANNEL,        /* keeper -> any: struct msg_channel, 1 fd: a channel to the auditor, or (to it) from a sender */
+	MSG_RESULT,         /* answer to a request that has no own answer: struct msg_result */
+
+	MSG_ATTACH,         /* control -> keeper: struct msg_attach, 1 fd (snapshot) */
+	MSG_ATTACHED,       /* keeper -> control: struct msg_attached */
+	MSG_DETACH,         /* control -> keeper: struct msg_sandbox; answer MSG_RESULT */
+	MSG_POLICY,         /* control -> keeper -> gateway: struct msg_policy, 1 fd; answer MSG_POLICY_DONE */
+	MSG_POLICY_DONE,    /* struct msg_policy_done */
+	MSG_STATUS,         /* control -> keeper: no body; answer MSG_STATUS_DONE */
+	MSG_STATUS_DONE,    /* struct msg_status */
+	MSG_LEASES,         /* control -> keeper -> gateway: struct msg_leases; answer MSG_LEASES_DONE */
+	MSG_LEASES_DONE,    /* struct msg_leases_done */
+
+	MSG_SANDBOX_ADD,    /* keeper -> gateway: struct msg_sandbox_add, TAP_SOCKET_MAX + 1 fds (snapshot last); answer MSG_RESULT */
+	MSG_SANDBOX_DEL,    /* keeper -> gateway: struct msg_sandbox; answer MSG_RESULT */
+	MSG_UDP_PORT,       /* keeper -> gateway: struct msg_udp_port, 2 fds (IPv4, IPv6); before the POLICY that needs it */
+	MSG_UDP_PORT_DEL,   /* keeper -> gateway: struct msg_udp_port */
+
+	MSG_LEASE_ADD,      /* gateway -> keeper: struct msg_lease with count elements; answer MSG_RESULT */
+	MSG_LEASE_DEL,      /* likewise */
+	MSG_COUNTERS,       /* gateway -> keeper: struct msg_sandbox; answer MSG_COUNTERS_DONE */
+	MSG_COUNTERS_DONE,  /* struct msg_counters */
+
+	MSG_RECORD,         /* any -> auditor: struct record cut to record_size(kind) */
+	MSG_DURABLE,        /* auditor -> sender: struct msg_durable */
+	MSG_SHUTDOWN,       /* keeper -> child: finish, close records, exit; no body */
+	MSG_TYPE_MAX
+};
+
+enum msg_role { MSG_ROLE_KEEPER, MSG_ROLE_AUDITOR, MSG_ROLE_CONTROL, MSG_ROLE_GATEWAY };
+
+struct msg_channel {
+	uint32_t role;  /* enum msg_role of the sender at the other end (to the auditor); MSG_ROLE_AUDITOR (to others) */
+	uint32_t pad;
+	uint64_t epoch; /* the sender's epoch: upper part of its record ids */
+};
+
+struct msg_result {
+	uint32_t code; /* enum error_code; ERROR_NONE = done */
+	char text[ERROR_TEXT_MAX];
+};
+
+struct msg_sandbox {
+	int64_t id;
+};
+
+#define MSG_PATH_MAX 512
+
+struct msg_attach {
+	int64_t id;
+	uint32_t generation;
+	uint32_t adopt;              /* after a restart: take over what is there */
+	uint32_t kind;               /* enum tap_kind */
+	uint32_t owner_uid, owner_gid;
+	int32_t pid;                 /* NETNS: of this process; 0: by netns_path */
+	uint64_t netns_dev, netns_ino; /* NETNS: the namespace must be this one (0: any); guards against reuse of pids and names */
+	char netns_path[MSG_PATH_MAX];
+	char name[TAP_NAME_MAX];
+	char ifname[16];
+	uint8_t guest_mac[6];
+	uint8_t bits4, bits6;
+	struct addr guest4, gateway4, guest6, gateway6;
+};
+
+struct msg_attached {
+	struct msg_result result;
+	char netns[MSG_PATH_MAX];
+	char ifname[16];
+	uint8_t guest_mac[6];
+	uint8_t gateway_mac[6];
+	uint64_t netns_dev, netns_ino; /* NETNS: of the container's namespace */
+};
+
+struct msg_policy {
+	int64_t id;
+	uint32_t generation;
+	uint32_t pad;
+};
+
+/* Flows cut by an edit, named in the answer as far as they fit. */
+#define MSG_CUT_MAX 32
+struct msg_cut_flow {
+	uint64_t record_id;
+	struct addr dst;
+	uint16_t dport;
+	struct name name;
+};
+
+struct msg_policy_done {
+	struct msg_result result;
+	uint32_t cut_count; /* all of them; the first MSG_CUT_MAX are listed */
+	uint32_t pad;
+	struct msg_cut_flow cut[MSG_CUT_MAX];
+};
+
+struct msg_role_status {
+	int32_t pid;
+	uint32_t restarts;
+};
+
+#define MSG_GATEWAYS_MAX 16
+struct msg_status {
+	struct msg_result result;
+	struct msg_role_status keeper, auditor, control;
+	uint32_t gateway_count;
+	struct msg_role_status gateways[MSG_GATEWAYS_MAX];
+	uint32_t sandboxes;
+	uint32_t rootless;
+	uint32_t host_chain;   /* 1: in force */
+	uint32_t audit_ok;     /* 1: the auditor can write */
+	uint32_t confined;     /* 1: seccomp in force in all children */
+};
+
+struct msg_leases {
+	int64_t id;
+	struct name name; /* len 0: all */
+};
+
+#define MSG_LEASES_MAX 64
+struct msg_lease_row {
+	struct addr addr;
+	struct name name;
+	uint32_t left_s;
+};
+struct msg_leases_done {
+	struct msg_result result;
+	uint32_t count; /* rows filled */
+	uint32_t flows; /* live connections of the sandbox */
+	struct msg_lease_row rows[MSG_LEASES_MAX];
+};
+
+struct msg_sandbox_add {
+	int64_t id;
+	uint32_t generation;
+	uint32_t pad;
+	char name[TAP_NAME_MAX];
+	struct addr guest4, gateway4, guest6, gateway6;
+};
+
+struct msg_udp_port {
+	int64_t id;
+	uint16_t port;
+	uint16_t pad[3];
+};
+
+struct msg_lease {
+	int64_t id;
+	uint32_t timeout_s;
+	uint32_t count; /* 1..TAP_LEASE_BATCH_MAX */
+	struct tap_lease leases[TAP_LEASE_BATCH_MAX]; /* count are sent */
+};
+
+struct msg_counters {
+	struct msg_result result;
+	uint64_t totals[TAP_COUNTER_MAX];
+};
+
+struct msg_durable {
+	uint64_t seq;       /* all records of this sender up to seq are committed and synced */
+	uint32_t writable;  /* 0: the log cannot be written; refuse new work until it can */
+	uint32_t pad;
+};
+
+/* The exact size of a type's body, or 0 for variable ones (LEASE_*, RECORD) and unknown types; *ret_fds its descriptors. */
+uint32_t msg_size(uint16_t type, size_t *ret_fds);
+
+#endif

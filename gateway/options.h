@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* posternd's options, the same for every role: the keeper hands its own command line on when it re-executes itself. */
+#ifndef POSTERN_GATEWAY_OPTIONS_H
+#define POSTERN_GATEWAY_OPTIONS_H
+
+#include "gateway/gateway.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct options {
+	const char *runtime_dir; /* --runtime-dir, POSTERN_RUNTIME_DIR; /run/postern: control.sock, lock */
+	const char *state_dir;   /* --state-dir, POSTERN_STATE_DIR; /var/lib/postern: audit/audit.db, sandboxes/ */
+	const char *netns_dir;   /* --netns-dir; /run/netns */
+	const char *gateway_user, *audit_user, *control_user; /* --gateway-user ...: name or number; postern-gateway ... */
+	const char *group;       /* --group: may use the control socket; name or number; postern */
+	struct gateway_resolver resolvers[GATEWAY_RESOLVERS_MAX]; /* --resolver ADDR[:PORT]; default: /etc/resolv.conf */
+	size_t resolver_count;
+	unsigned int gateways;   /* --gateways: gateway processes, 1..16; one per core up to 4 */
+	bool rootless;           /* not started as root: roles share the caller's uid */
+
+	/* Set by the keeper for its children only. */
+	const char *role;        /* --role: "gateway", "auditor", "control"; NULL: the keeper */
+	int role_fd;             /* --role-fd: channel to the keeper */
+	uint64_t epoch;          /* --epoch: of this process; upper part of its record ids */
+	uid_t gateway_uid, audit_uid, control_uid; /* resolved; all the caller's when rootless */
+	gid_t group_gid;
+};
+
+/* What each role runs after posternd.c parsed the options. Each sets itself up, confines itself, sends MSG_READY, and
+ * returns the exit status. */
+int keeper_run(const struct options *options, char **argv);
+int gateway_run(const struct options *options);
+int auditor_run(const struct options *options);
+int control_run(const struct options *options);
+
+#endif

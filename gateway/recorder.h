@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Records on their way to the auditor: numbered, kept until durable, sent again to a restarted auditor.
+ *
+ * recorder_ready says whether new work may be taken on. When it is false (auditor gone, log not writable, too much
+ * unacknowledged) DNS answers SERVFAIL and new connections are reset, reason audit_unavailable; closes and refusals are
+ * still queued, up to the maximum. Records are never dropped before they are durable: at the maximum recorder_ready is
+ * false, and the reserve behind it takes the closes of what is already open. */
+#ifndef POSTERN_GATEWAY_RECORDER_H
+#define POSTERN_GATEWAY_RECORDER_H
+
+#include "audit/record.h"
+#include "base/loop.h"
+#include "gateway/ipc.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Unacknowledged records at which new work is refused, and the hard maximum. */
+#define RECORDER_BUSY 16384
+#define RECORDER_MAX 65536
+
+struct recorder_wait {
+	struct recorder_wait *next;
+	uint64_t seq; /* 0: not waiting */
+	void (*handler)(struct recorder_wait *wait); /* the record is durable */
+};
+
+struct recorder {
+	struct loop *loop;
+	struct ipc ipc;           /* to the auditor; closed while there is none */
+	uint64_t epoch;           /* from the keeper */
+	uint64_t next_counter;    /* for record ids */
+	uint64_t next_seq, durable_seq;
+	bool writable;
+	struct recorder_queued *queue_head, *queue_tail; /* not yet durable, in order */
+	size_t queue_len;
+	struct recorder_wait *waits;
+};
+
+void recorder_init(struct recorder *recorder, struct loop *loop);
+/* A (new) channel to the auditor; takes fd. Sends everything not yet durable again. */
+int recorder_connect(struct recorder *recorder, int fd, uint64_t epoch);
+void recorder_free(struct recorder *recorder);
+
+bool recorder_ready(const struct recorder *recorder);
+
+/* A record id that was never used and never will be. */
+uint64_t recorder_id(struct recorder *recorder);
+
+/* Queue and send a record (copied; kind decides its size; seq is filled in). wait may be NULL; otherwise its handler
+ * runs once the record is durable. Returns 0, or -ENOBUFS at RECORDER_MAX (wait is then not armed). */
+int recorder_send(struct recorder *recorder, struct record *record, struct recorder_wait *wait);
+/* The owner goes away. Harmless when not waiting. */
+void recorder_cancel(struct recorder *recorder, struct recorder_wait *wait);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A policy as people write it: YAML text <-> rules and settings. Compiled for the data path by policy/snapshot.h. */
+#ifndef POSTERN_POLICY_POLICY_H
+#define POSTERN_POLICY_POLICY_H
+
+#include "base/error.h"
+#include "policy/rule.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A policy file's size: beyond it the file is refused unread. */
+#define POLICY_FILE_MAX (16u << 20)
+#define POLICY_RULES_MAX 200000
+#define POLICY_NAME_MAX 64
+
+enum policy_ech { POLICY_ECH_GREASE_OK = 0, POLICY_ECH_DENY };
+
+struct policy {
+	char name[POLICY_NAME_MAX]; /* "" when the text has none */
+	enum policy_ech ech;
+	bool ech_set;               /* the text said so (a later layer overrides only what it says) */
+	struct rule *rules;         /* owned */
+	size_t rule_count, rule_size;
+};
+
+void policy_init(struct policy *policy);
+void policy_free(struct policy *policy); /* accepts a zeroed one */
+
+/* Append a copy. 0, or -1 with ERROR_LIMIT. */
+int policy_add(struct policy *policy, const struct rule *rule, struct error *err);
+
+/* Strict YAML: version: 1 is required; no aliases, anchors, tags; unknown or duplicate keys, wrong types and empty
+ * entries are errors. Every error of the text is reported: err->text holds one "FILE:LINE:COLUMN: what; remedy" a
+ * line, as many as fit. *ret_policy is written only on success. file is used in messages and origins. */
+int policy_parse(const char *text, size_t len, const char *file, struct policy *ret_policy, struct error *err);
+
+/* Read and parse a file ("-" is standard input). */
+int policy_read_file(const char *path, struct policy *ret_policy, struct error *err);
+
+/* Append layer's rules behind base's, and its settings where it says them. */
+int policy_merge(struct policy *base, const struct policy *layer, struct error *err);
+
+/* YAML text that policy_parse reads back to the same policy. Owned by the caller; NULL without memory. */
+char *policy_format(const struct policy *policy);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* One rule of a policy, and its one-word form: "host", "*.host:22,443", "140.82.112.0/20:22", "dns.example:5000/udp". */
+#ifndef POSTERN_POLICY_RULE_H
+#define POSTERN_POLICY_RULE_H
+
+#include "base/error.h"
+#include "policy/addr.h"
+#include "policy/name.h"
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Port ranges in one rule. */
+#define RULE_RANGES_MAX 16
+/* Ports that a host rule may name in all: each leased address takes one set element per port. */
+#define RULE_HOST_PORTS_MAX 64
+/* UDP ports that one sandbox's policy may name in all: each costs two sockets. */
+#define RULE_UDP_PORTS_MAX 32
+/* "preset:x.yaml:line" and the like. */
+#define RULE_ORIGIN_MAX 128
+/* Longest printed rule: action, name, ports. */
+#define RULE_TEXT_MAX 420
+
+enum rule_action { RULE_ALLOW, RULE_DENY };
+enum rule_kind { RULE_HOST, RULE_CIDR };
+
+struct port_range {
+	uint16_t first, last; /* 1..65535, first <= last */
+};
+
+struct rule {
+	enum rule_action action;
+	enum rule_kind kind;
+	bool wildcard;        /* host: "*." in front; one or more labels below name, not name itself */
+	struct name name;     /* host */
+	struct prefix prefix; /* cidr */
+	uint8_t proto;        /* IPPROTO_TCP or IPPROTO_UDP; 0 in a deny rule without ports: everything */
+	uint8_t range_count;  /* 0: allow = 80 and 443 for a host (a cidr must say); deny = every port */
+	struct port_range ranges[RULE_RANGES_MAX]; /* sorted, not overlapping */
+	char origin[RULE_ORIGIN_MAX];              /* "read-the-news.yaml:7" or "edit by uid 1000" */
+};
+
+/* Parse the one-word form. On failure returns -1 with ERROR_POLICY and a text that says what and how to mend it. */
+int rule_parse(enum rule_action action, const char *word, struct rule *ret_rule, struct error *err);
+
+/* Checks shared by the word form and YAML: never list, ports, UDP 443 and 53, limits. Returns 0 or -1. */
+int rule_check(const struct rule *rule, struct error *err);
+
+/* Parse "22", "8000-8010" and lists of them ("22,443"), optional "/udp" or "/tcp" at the end. */
+int rule_parse_ports(struct rule *rule, const char *text, size_t len, struct error *err);
+
+/* The word form, canonical: rule_parse of it gives the same rule. */
+const char *rule_format(const struct rule *rule, char ret_text[RULE_TEXT_MAX]);
+
+/* Same action, target, protocol and ports? (Not the origin.) */
+bool rule_equal(const struct rule *a, const struct rule *b);
+
+#endif
