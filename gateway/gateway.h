@@ -12,6 +12,7 @@
 #include "gateway/link.h"
 #include "gateway/msg.h"
 #include "gateway/recorder.h"
+#include "gateway/route.h"
 #include "policy/snapshot.h"
 
 #include <stdint.h>
@@ -35,6 +36,7 @@ struct gateway {
 	struct loop *loop;
 	struct recorder recorder;  /* records to the auditor */
 	struct link link;          /* requests to the keeper */
+	struct route route;        /* kernel route lookups in the host's namespace */
 	struct gateway_resolver resolvers[GATEWAY_RESOLVERS_MAX];
 	size_t resolver_count;
 	struct dns_upstream *dns_upstream; /* owned by gateway/dns.c */

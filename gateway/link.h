@@ -22,7 +22,7 @@ struct link_request {
 struct link {
 	struct ipc ipc;
 	uint64_t next_tag;
-	struct link_request *requests;
+	struct link_request *requests, *requests_tail; /* oldest first: answers come in order */
 	size_t request_count;
 };
 
@@ -35,5 +35,8 @@ int link_lease_del(struct link *link, int64_t sandbox, const struct tap_lease *l
 int link_counters(struct link *link, struct link_request *request, int64_t sandbox);
 /* The owner goes away: its handler will not run. Harmless when not under way. */
 void link_cancel(struct link *link, struct link_request *request);
+
+/* For gateway.c: an answer (MSG_RESULT, MSG_COUNTERS_DONE) of checked size arrived. */
+bool link_answer(struct link *link, const struct ipc_message *message);
 
 #endif

@@ -34,7 +34,7 @@ struct recorder {
 	bool writable;
 	struct recorder_queued *queue_head, *queue_tail; /* not yet durable, in order */
 	size_t queue_len;
-	struct recorder_wait *waits;
+	struct recorder_wait *waits, *waits_tail; /* by seq */
 };
 
 void recorder_init(struct recorder *recorder, struct loop *loop);

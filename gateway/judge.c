@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The verdict on a connection: the three proofs of DESIGN section 1 in one place, for TCP and UDP alike.
+ *
+ * Order: never list and the host itself; deny by address; then the name. The name is proven when this sandbox holds a
+ * live lease of (name, address) and, on inspected ports, the guest said the same name. Without a name proof an
+ * address rule may allow; a deny rule on the name the guest claims still refuses it. */
+#include "gateway/gateway.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct gateway_verdict
+judge_denied(enum reason reason, uint32_t rule, const char *detail)
+{
+	return (struct gateway_verdict){
+		.verdict = VERDICT_DENIED, .reason = reason, .rule = rule, .detail = detail, .source = NAME_SOURCE_NONE};
+}
+
+static struct gateway_verdict
+judge_allowed(uint32_t rule, enum name_source source, const struct name *name)
+{
+	struct gateway_verdict verdict = {
+		.verdict = VERDICT_ALLOWED, .reason = REASON_ALLOWED, .rule = rule, .source = source};
+
+	if (name != NULL)
+		verdict.name = *name;
+	return verdict;
+}
+
+/* Is the address out of bounds whatever the policy says? Fills *ret when so. */
+static bool
+judge_never(struct gateway *gateway, const struct addr *dst, struct gateway_verdict *ret)
+{
+	const struct never_prefix *row = addr_never(dst);
+
+	if (row != NULL) {
+		*ret = judge_denied(REASON_NEVER_ADDRESS, SNAPSHOT_NO_RULE, row->why);
+		return true;
+	}
+	switch (route_lookup(&gateway->route, dst)) {
+	case ROUTE_UNICAST:
+	case ROUTE_NONE: /* connect(2) fails by itself, and says why */
+		return false;
+	case ROUTE_HOST:
+		*ret = judge_denied(REASON_NEVER_ADDRESS, SNAPSHOT_NO_RULE, "an address of the host itself");
+		return true;
+	case ROUTE_ERROR:
+		break;
+	}
+	*ret = judge_denied(REASON_INTERNAL_ERROR, SNAPSHOT_NO_RULE, "the kernel did not answer a route lookup");
+	return true;
+}
+
+/* Raw ports: any leased name that the policy allows here. */
+static struct gateway_verdict
+judge_leased(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, uint16_t port)
+{
+	struct gateway_verdict verdict = judge_denied(REASON_NOT_LEASED, SNAPSHOT_NO_RULE, NULL);
+	const struct lease *lease = NULL;
+
+	while ((lease = lease_next_of_addr(&sandbox->leases, dst, lease)) != NULL) {
+		struct decision decision = snapshot_decide_host(sandbox->policy, &lease->name, proto, port);
+
+		if (decision.verdict == VERDICT_ALLOWED)
+			return judge_allowed(decision.rule, NAME_SOURCE_LEASE, &lease->name);
+		verdict = judge_denied(decision.reason, decision.rule, NULL);
+		verdict.name = lease->name;
+	}
+	return verdict;
+}
+
+/* Inspected ports: exactly the claimed name must be leased and allowed. */
+static struct gateway_verdict
+judge_claimed(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, uint16_t port, const struct name *claim,
+    enum name_source source)
+{
+	enum reason mismatch = source == NAME_SOURCE_HOST ? REASON_HOST_MISMATCH : REASON_SNI_MISMATCH;
+	struct decision decision = snapshot_decide_host(sandbox->policy, claim, proto, port);
+
+	if (decision.verdict != VERDICT_ALLOWED)
+		return judge_denied(decision.reason, decision.rule, NULL);
+	if (lease_find(&sandbox->leases, claim, dst) == NULL)
+		return judge_denied(mismatch, decision.rule, "allowed, but this sandbox did not resolve it to this address");
+	return judge_allowed(decision.rule, source, claim);
+}
+
+struct gateway_verdict
+gateway_judge(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, uint16_t port, const struct name *claim,
+    enum name_source claim_source)
+{
+	struct decision by_addr;
+	struct gateway_verdict verdict;
+
+	if (judge_never(sandbox->gateway, dst, &verdict))
+		return verdict;
+	by_addr = snapshot_decide_addr(sandbox->policy, dst, proto, port);
+	if (by_addr.verdict != VERDICT_ALLOWED && by_addr.reason != REASON_NO_RULE)
+		return judge_denied(by_addr.reason, by_addr.rule, NULL);
+	if (claim != NULL)
+		verdict = judge_claimed(sandbox, dst, proto, port, claim, claim_source);
+	else
+		verdict = judge_leased(sandbox, dst, proto, port);
+	if (verdict.verdict == VERDICT_ALLOWED || by_addr.verdict != VERDICT_ALLOWED)
+		return verdict;
+	/* An address rule covers it. What the guest claims is not proven, but must not be a name that is refused. */
+	if (verdict.reason == REASON_RULE_DENY || verdict.reason == REASON_NEVER_NAME)
+		return verdict;
+	return judge_allowed(by_addr.rule, NAME_SOURCE_CIDR, claim);
+}
+
+void
+gateway_flow_record(struct sandbox *sandbox, struct record *ret_record, const struct addr *src, uint16_t sport,
+    const struct addr *dst, uint16_t dport, uint8_t proto, const struct gateway_verdict *verdict)
+{
+	struct record_flow *flow = &ret_record->flow;
+
+	memset(ret_record, 0, sizeof(*ret_record));
+	ret_record->kind = RECORD_FLOW_OPEN;
+	flow->id = recorder_id(&sandbox->gateway->recorder);
+	flow->sandbox = sandbox->id;
+	flow->ts_us = clock_real_us();
+	flow->count = 1;
+	flow->src = *src;
+	flow->sport = sport;
+	flow->dst = *dst;
+	flow->dport = dport;
+	flow->proto = proto;
+	flow->verdict = (uint8_t)verdict->verdict;
+	flow->reason = (uint8_t)verdict->reason;
+	flow->name_source = (uint8_t)verdict->source;
+	flow->end = verdict->verdict == VERDICT_ALLOWED ? END_OPEN : END_REFUSED;
+	flow->name_len = verdict->name.len;
+	memcpy(flow->name, verdict->name.text, verdict->name.len);
+	flow->generation = sandbox->generation;
+	if (verdict->detail != NULL)
+		snprintf(flow->detail, sizeof(flow->detail), "%s", verdict->detail);
+	if (verdict->rule != SNAPSHOT_NO_RULE)
+		snprintf(flow->rule, sizeof(flow->rule), "%s (%s)", snapshot_rule_text(sandbox->policy, verdict->rule),
+		    snapshot_rule_origin(sandbox->policy, verdict->rule));
+}
