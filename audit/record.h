@@ -129,6 +129,8 @@ enum event_kind {
 	EVENT_TAMPERED,      /* someone changed the sandbox's nftables table; reinstalled */
 	EVENT_AUDIT_RESUMED, /* records could not be written for a while; detail: {"lost","since"} */
 	EVENT_RESTORED,      /* re-attached after a restart */
+	EVENT_AUDIT_REPLACED, /* the database was corrupt, foreign or gone; a new one took its place;
+	                       * detail: {"why","moved_to"} */
 	EVENT_KIND_MAX
 };
 
