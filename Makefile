@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # postern: `make demo` shows it at work, `make test` tests it, `make` builds it, `make install` installs it.
 #
+# On Debian 12; `make deps` installs what is missing of tests/packages (demo and test do that first).
 # SANITIZE=1 builds with ASan and UBSan into build-sanitize/ (make test SANITIZE=1 runs the same tests on it).
+# FUZZ=1 CC=clang builds for libFuzzer into build-fuzz/ (make fuzz does that by itself).
+# make test ONLY=dns runs only the test files with "dns" in their path; SUITES="unit e2e" only those suites.
 
 VERSION := 0.1.0
 SANITIZE ?=
-BUILD ?= $(if $(SANITIZE),build-sanitize,build)
+FUZZ ?=
+BUILD ?= $(if $(FUZZ),build-fuzz,$(if $(SANITIZE),build-sanitize,build))
 PREFIX ?= /usr
 DESTDIR ?=
 CC ?= cc
@@ -17,10 +21,14 @@ ifdef CI
 WARN += -Werror
 endif
 CFLAGS ?= -O2 -g
-HARDEN := -fstack-protector-strong -fPIE -fno-strict-aliasing $(if $(SANITIZE),,-D_FORTIFY_SOURCE=2)
+HARDEN := -fstack-protector-strong -fPIE -fno-strict-aliasing $(if $(SANITIZE)$(FUZZ),,-D_FORTIFY_SOURCE=2)
+comma := ,
 LINK_HARDEN := -pie -Wl,-z,relro,-z,now
 SAN := $(if $(SANITIZE),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -DPOSTERN_SANITIZE)
-comma := ,
+ifdef FUZZ
+SAN := -fsanitize=address$(comma)undefined$(comma)fuzzer-no-link -fno-sanitize-recover=undefined -fno-omit-frame-pointer \
+	-DPOSTERN_SANITIZE
+endif
 
 PKGS_policy := yaml-0.1 libidn2 libcrypto
 PKGS_audit := sqlite3 jansson
@@ -94,13 +102,95 @@ LAB_BIN := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/lab/*.c))
 $(BUILD)/tests/lab/%: $(BUILD)/tests/lab/%.o
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ -lssl -lcrypto -lpthread
 
+# Fuzzers: tests/fuzz/FOLDER_WHAT_fuzz.c, libFuzzer; only a build with FUZZ=1 makes them.
+FUZZ_SRC := $(wildcard tests/fuzz/*_fuzz.c)
+define fuzz_rule
+$(BUILD)/tests/fuzz/$(notdir $(basename $(1))): $(BUILD)/tests/fuzz/$(notdir $(basename $(1))).o $(foreach f,$(DEPS_$(firstword $(subst _, ,$(notdir $(1))))),$(call lib,$(f)))
+	$$(CC) $$(ALL_LDFLAGS) -fsanitize=fuzzer -o $$@ $$^ $$(call libs,$(DEPS_$(firstword $(subst _, ,$(notdir $(1))))))
+endef
+$(foreach t,$(FUZZ_SRC),$(eval $(call fuzz_rule,$(t))))
+
 unit: $(UNIT_BIN)
 probes: $(PROBE_BIN)
 lab-programs: $(LAB_BIN)
+fuzz-programs: $(FUZZ_SRC:%.c=$(BUILD)/%)
+
+# As many jobs as processors, unless the caller said how many.
+JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+SUB = $(MAKE) --no-print-directory $(JOBS)
+
+deps:
+	@tests/deps
+
+# The guest that the demonstration and the tests boot; one for all build folders.
+VM_DIR ?= build/vm
+vm-image:
+	@tests/lab/vm/image $(VM_DIR)
+
+demo: deps
+	@$(SUB) all vm-image
+	@BUILD=$(BUILD) VM_DIR=$(VM_DIR) tests/demo/run
+
+SUITES ?= unit probe fuzz e2e
+test: deps
+	@$(SUB) all unit probes lab-programs
+ifeq ($(SANITIZE),)
+	@$(if $(filter fuzz,$(SUITES)),$(MAKE) fuzz-build)
+endif
+	@$(SUB) vm-image || echo "# no guest image: the tests that boot one are skipped"
+	@BUILD=$(BUILD) VM_DIR=$(VM_DIR) ONLY="$(ONLY)" tests/run $(SUITES)
+
+# The fuzzers' build needs clang's runtime library; without it there are none, and the tests say that they skip them.
+fuzz-build:
+	@if echo 'int main(void){return 0;}' | clang -x c -fsanitize=address$(comma)fuzzer-no-link -o /dev/null - 2>/dev/null; \
+	then $(SUB) BUILD=build-fuzz FUZZ=1 CC=clang SANITIZE= CI= fuzz-programs; \
+	else echo "# no fuzzers: clang with libclang-rt is not installed"; fi
+
+FUZZ_SECONDS ?= 10
+fuzz: fuzz-build
+	@status=0; for program in $(FUZZ_SRC:%.c=build-fuzz/%); do \
+		FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run $$program || status=1; done; exit $$status
+fuzz-replay: fuzz-build
+	@tests/run fuzz
+
+# Manual pages: man/NAME.SECTION.scd
+MAN := $(patsubst man/%.scd,$(BUILD)/man/%,$(wildcard man/*.scd))
+$(BUILD)/man/%: man/%.scd
+	@mkdir -p $(BUILD)/man
+	scdoc < $< > $@.tmp && mv $@.tmp $@
+man: $(MAN)
+
+# Where things go.
+SBINDIR := $(PREFIX)/sbin
+BINDIR := $(PREFIX)/bin
+MANDIR := $(PREFIX)/share/man
+UNITDIR := $(PREFIX)/lib/systemd/system
+SYSUSERSDIR := $(PREFIX)/lib/sysusers.d
+SHAREDIR := $(PREFIX)/share/postern
+EXAMPLEDIR := $(PREFIX)/share/doc/postern/examples
+install: all man
+	install -D -m 0755 $(BUILD)/posternd $(DESTDIR)$(SBINDIR)/posternd
+	install -D -m 0755 $(BUILD)/postern $(DESTDIR)$(BINDIR)/postern
+	for page in $(MAN); do install -D -m 0644 $$page $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/} || exit 1; done
+	for unit in $(wildcard configs/*.service configs/*.socket); do \
+		install -D -m 0644 $$unit $(DESTDIR)$(UNITDIR)/$${unit##*/} || exit 1; done
+	install -D -m 0644 configs/sysusers-postern.conf $(DESTDIR)$(SYSUSERSDIR)/postern.conf
+	for preset in $(wildcard configs/presets/*); do \
+		install -D -m 0644 $$preset $(DESTDIR)$(SHAREDIR)/presets/$${preset##*/} || exit 1; done
+	for example in $(wildcard configs/policies/*.yaml); do \
+		install -D -m 0644 $$example $(DESTDIR)$(EXAMPLEDIR)/$${example##*/} || exit 1; done
+	install -d -m 0755 $(DESTDIR)/etc/postern
+uninstall:
+	rm -f $(DESTDIR)$(SBINDIR)/posternd $(DESTDIR)$(BINDIR)/postern $(DESTDIR)$(SYSUSERSDIR)/postern.conf
+	for page in $(notdir $(MAN)); do rm -f $(DESTDIR)$(MANDIR)/man$${page##*.}/$$page; done
+	for unit in $(notdir $(wildcard configs/*.service configs/*.socket)); do rm -f $(DESTDIR)$(UNITDIR)/$$unit; done
+	rm -rf $(DESTDIR)$(SHAREDIR) $(DESTDIR)$(EXAMPLEDIR)
+	@echo "left in place: $(DESTDIR)/etc/postern, $(DESTDIR)/var/lib/postern and the system users"
 
 clean:
 	rm -rf build build-*
 
-.PHONY: all unit probes lab-programs clean
+.PHONY: all unit probes lab-programs fuzz-programs deps vm-image demo test fuzz-build fuzz fuzz-replay man install \
+	uninstall clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
