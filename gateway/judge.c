@@ -67,6 +67,7 @@ judge_leased(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, uin
 			return judge_allowed(decision.rule, NAME_SOURCE_LEASE, &lease->name);
 		verdict = judge_denied(decision.reason, decision.rule, NULL);
 		verdict.name = lease->name;
+		verdict.source = NAME_SOURCE_LEASE;
 	}
 	return verdict;
 }
@@ -78,12 +79,18 @@ judge_claimed(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, ui
 {
 	enum reason mismatch = source == NAME_SOURCE_HOST ? REASON_HOST_MISMATCH : REASON_SNI_MISMATCH;
 	struct decision decision = snapshot_decide_host(sandbox->policy, claim, proto, port);
+	struct gateway_verdict denied;
 
-	if (decision.verdict != VERDICT_ALLOWED)
-		return judge_denied(decision.reason, decision.rule, NULL);
-	if (lease_find(&sandbox->leases, claim, dst) == NULL)
-		return judge_denied(mismatch, decision.rule, "allowed, but this sandbox did not resolve it to this address");
-	return judge_allowed(decision.rule, source, claim);
+	if (decision.verdict == VERDICT_ALLOWED && lease_find(&sandbox->leases, claim, dst) != NULL)
+		return judge_allowed(decision.rule, source, claim);
+	if (decision.verdict == VERDICT_ALLOWED)
+		denied = judge_denied(mismatch, decision.rule,
+		    "the name is allowed, but this sandbox did not resolve it to this address");
+	else
+		denied = judge_denied(decision.reason, decision.rule, NULL);
+	denied.name = *claim;
+	denied.source = NAME_SOURCE_CLAIM;
+	return denied;
 }
 
 struct gateway_verdict

@@ -56,6 +56,8 @@ link_lease_add(struct link *link, struct link_request *request, int64_t sandbox,
 
 	if (rc < 0)
 		return rc;
+	if (request == NULL)
+		return ipc_send(&link->ipc, MSG_LEASE_ADD, 0, &body, link_lease_size(count), NULL, 0);
 	return link_request_send(link, request, MSG_LEASE_ADD, &body, link_lease_size(count));
 }
 

@@ -27,7 +27,7 @@ struct link {
 };
 
 /* Ask for kernel leases. timeout_s of the kernel's element (lease plus grace). The request is embedded in its owner and
- * must live until handler ran or link_cancel. Returns 0 or -errno (then handler will not run). */
+ * must live until handler ran or link_cancel; NULL: no answer is awaited. Returns 0 or -errno (then handler will not run). */
 int link_lease_add(struct link *link, struct link_request *request, int64_t sandbox, const struct tap_lease *leases,
     size_t count, uint32_t timeout_s);
 /* Remove kernel leases; no answer is awaited. */

@@ -18,6 +18,7 @@ struct options {
 	size_t resolver_count;
 	unsigned int gateways;   /* --gateways: gateway processes, 1..16; one per core up to 4 */
 	bool rootless;           /* not started as root: roles share the caller's uid */
+	bool probe;              /* --probe */
 
 	/* Set by the keeper for its children only. */
 	const char *role;        /* --role: "gateway", "auditor", "control"; NULL: the keeper */
@@ -26,6 +27,10 @@ struct options {
 	uid_t gateway_uid, audit_uid, control_uid; /* resolved; all the caller's when rootless */
 	gid_t group_gid;
 };
+
+/* Fill *options from the command line, the environment and /etc/resolv.conf. 0, or -1 with ERROR_USAGE or NOT_FOUND.
+ * --help and --version print and exit. Strings point into argv and the environment. */
+int options_read(struct options *options, int argc, char **argv, struct error *err);
 
 /* What each role runs after posternd.c parsed the options. Each sets itself up, confines itself, sends MSG_READY, and
  * returns the exit status. */

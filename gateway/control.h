@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The control role's own state: what its HTTP side, its jobs and its sandboxes share. Only control*.c include it.
+ *
+ * Theory of operation. One process, one loop, own uid, no capability. People talk to it in HTTP and JSON over a Unix
+ * socket (control_http.c), a route table maps method and path to a handler (control_api.c). Whatever needs the kernel is
+ * a message to the keeper; until its answer comes, the HTTP connection is suspended and a job (control_job.c) holds the
+ * request. Changes to one sandbox run one after another, in the order they came; different sandboxes do not wait for
+ * each other.
+ *
+ * A change goes to disk first (control_state.c), then to the keeper; when the keeper refuses, the old files are put
+ * back. So a restart finds what is in force, or what was about to be and nobody was told of yet. The keeper trusts
+ * nothing from here: it checks addresses, names, the snapshot and the never list again. */
+#ifndef POSTERN_GATEWAY_CONTROL_H
+#define POSTERN_GATEWAY_CONTROL_H
+
+#include "base/error.h"
+#include "base/loop.h"
+#include "gateway/ipc.h"
+#include "gateway/msg.h"
+#include "gateway/options.h"
+#include "gateway/recorder.h"
+#include "gateway/route.h"
+#include "policy/policy.h"
+#include "policy/snapshot.h"
+#include "tap/tap.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct MHD_Connection;
+struct MHD_Daemon;
+
+/* Sandboxes at most; the next attach is refused. */
+#define CONTROL_SANDBOXES_MAX 4096
+/* HTTP connections at most: further ones wait in the listen backlog. */
+#define CONTROL_CONNECTIONS_MAX 256
+/* A silent HTTP connection is closed after this. Suspended ones are bounded by CONTROL_ANSWER_MS. */
+#define CONTROL_IDLE_S 60
+/* The keeper must answer within this. */
+#define CONTROL_ANSWER_MS 30000
+/* Request bodies, and those that carry a policy's text (its quotes and line ends are escaped in JSON). */
+#define CONTROL_BODY_MAX (1u << 20)
+#define CONTROL_POLICY_BODY_MAX (POLICY_FILE_MAX + (4u << 20))
+/* Live edits of one sandbox. */
+#define CONTROL_EDITS_MAX 4096
+/* Name of a policy file, as it appears in messages and origins. */
+#define CONTROL_POLICY_FILE_MAX 100
+/* Restores under way at once after a start. */
+#define CONTROL_RESTORE_WINDOW 16
+/* On shutdown, how long records may take to become durable. */
+#define CONTROL_STOP_MS 2000
+
+struct control_request;
+struct control_job;
+
+struct control {
+	const struct options *options;
+	struct loop *loop;
+	struct ipc keeper;
+	struct recorder recorder;
+	struct route route;
+	int listen_fd;          /* from the keeper; -1 until it came */
+	bool auditor_known;     /* the first channel to the auditor came */
+	bool stopping;
+	int64_t stop_deadline_ms;
+	struct loop_timer stop_timer;
+
+	struct MHD_Daemon *http; /* control_http.c */
+	struct loop_source http_source;
+	struct loop_timer http_timer;
+	struct control_request *requests;
+
+	struct control_job *running, *waiting; /* control_job.c; waiting is in order of arrival */
+	uint64_t last_tag;
+
+	void *sandboxes;        /* tsearch tree of struct control_sandbox, by name */
+	size_t sandbox_count;
+	int state_fd;           /* <state_dir>/sandboxes */
+	int64_t last_id;
+	size_t restores_left;   /* sandboxes not yet re-attached after the start */
+};
+
+/* One attached sandbox, or one whose stored state is broken. */
+struct control_sandbox {
+	char name[TAP_NAME_MAX];
+	int64_t id;                          /* 0: its attachment could not be read */
+	uint32_t uid;                        /* who attached it */
+	struct tap_config config;            /* netns_fd unused */
+	char netns_source[MSG_PATH_MAX];     /* NETNS: the container's namespace as given, or "" */
+	int32_t pid;                         /* NETNS: as given, or 0 */
+	uint64_t netns_dev, netns_ino;       /* NETNS: of the container's namespace, once attached */
+	char netns[MSG_PATH_MAX];            /* our namespace */
+	uint8_t gateway_mac[6];
+	uint32_t generation, last_generation; /* in force; highest ever used */
+	char hash[65];                       /* of the snapshot in force */
+	char policy_file[CONTROL_POLICY_FILE_MAX];
+	char *policy_text;                   /* verbatim; NULL: no policy file. Owned */
+	struct policy edits;                 /* live edits */
+	struct snapshot *snapshot;           /* in force; owned; NULL while nothing could be compiled */
+	bool restoring;                      /* waits for the keeper after a start */
+	bool attached;                       /* the keeper has it */
+	char error[ERROR_TEXT_MAX];          /* what is broken, or "" */
+};
+
+/* -- control_http.c: requests ------------------------------------------------------------------------------------- */
+
+struct control_request {
+	struct control_request *next, *before;
+	struct control *control;
+	struct MHD_Connection *connection;
+	const struct control_route *route; /* NULL: path or method unknown; answered already */
+	char name[TAP_NAME_MAX];           /* the path's sandbox, or "" */
+	uint32_t uid;                      /* SO_PEERCRED */
+	char *body;
+	size_t body_len, body_size;
+	bool dispatched, suspended, answered;
+	unsigned int status;
+	char *answer;                      /* JSON text, owned until handed to the library */
+	const char *allow;                 /* 405: methods that the path has */
+};
+
+/* Serve on control->listen_fd. Returns 0 or -1. */
+int control_http_start(struct control *control, struct error *err);
+/* Answer whatever is open with "shutting down", send what is ready, close. */
+void control_http_stop(struct control *control);
+
+/* Answer once; body's reference is stolen. Later answers to the same request are ignored. */
+void control_answer(struct control_request *request, unsigned int status, json_t *body);
+void control_answer_error(struct control_request *request, const struct error *err);
+
+/* -- control_api.c: routes ---------------------------------------------------------------------------------------- */
+
+struct control_route {
+	const char *method, *path; /* "*" in a path stands for a sandbox's name */
+	size_t body_max;           /* 0: takes no body */
+	void (*handler)(struct control_request *request, json_t *body);
+};
+
+/* Find the route; on failure answers the request (404, 405) and returns NULL. Fills request->name. */
+const struct control_route *control_route_find(struct control_request *request, const char *method, const char *path);
+/* Parse the body and call the route's handler. */
+void control_dispatch(struct control_request *request);
+/* [{"name","address","left_s"}, ...] */
+json_t *control_leases_json(const struct msg_leases_done *leases);
+
+/* -- control_job.c: work that waits for the keeper ---------------------------------------------------------------- */
+
+struct control_job {
+	struct control_job *next;
+	struct control *control;
+	struct control_request *request; /* NULL: nobody waits (restore, resync) */
+	char name[TAP_NAME_MAX];         /* the sandbox that it changes; "": changes none, runs at once */
+	uint32_t uid;
+	void (*start)(struct control_job *job);
+	/* The keeper's answer, of the awaited type and size; NULL when none came in time. Must end the job or ask again. */
+	void (*handler)(struct control_job *job, const void *answer);
+	uint64_t tag;                    /* awaited; 0: none */
+	uint16_t answer_type;
+	struct loop_timer timer;
+	json_t *body;                    /* request's; a reference is held */
+	void *data;                      /* the operation's own, released by data_free */
+	void (*data_free)(void *data);
+};
+
+/* Start now, or after the jobs before it on the same sandbox. request and body may be NULL. Without memory the request
+ * is answered and nothing else happens. */
+void control_job_submit(struct control *control, struct control_request *request, const char *name, json_t *body,
+    void (*start)(struct control_job *job));
+/* Send to the keeper and wait for the answer. fd stays the caller's (-1: none). 0, or -1 and err. */
+int control_job_ask(struct control_job *job, uint16_t type, const void *body, uint32_t size, int fd,
+    uint16_t answer_type, void (*handler)(struct control_job *job, const void *answer), struct error *err);
+/* Answer (body stolen), or answer with an error (logged when nobody waits); then the job is gone. */
+void control_job_end(struct control_job *job, unsigned int status, json_t *body);
+void control_job_fail(struct control_job *job, const struct error *err);
+/* Turn an answer's result into 0, or -1 and err; result NULL is the timeout. */
+int control_job_result(const struct msg_result *result, struct error *err);
+/* An answer came in. False when it is not of the shape that was promised. Answers nobody waits for are ignored. */
+bool control_job_deliver(struct control *control, const struct ipc_message *message);
+
+/* -- control_sandbox.c: the table ---------------------------------------------------------------------------------- */
+
+struct control_sandbox *control_sandbox_find(struct control *control, const char *name);
+struct control_sandbox *control_sandbox_new(const char *name);
+int control_sandbox_insert(struct control *control, struct control_sandbox *sandbox); /* 0 or -ENOMEM */
+void control_sandbox_remove(struct control *control, struct control_sandbox *sandbox);
+void control_sandbox_free(struct control_sandbox *sandbox);
+/* In order of names. */
+void control_sandbox_each(struct control *control, void (*handler)(struct control_sandbox *sandbox, void *context),
+    void *context);
+/* "attached", "restoring", "broken" */
+const char *control_sandbox_state(const struct control_sandbox *sandbox);
+/* What the API shows: a line of the list, or everything. New reference; NULL without memory. */
+json_t *control_sandbox_summary(const struct control_sandbox *sandbox);
+json_t *control_sandbox_full(const struct control_sandbox *sandbox);
+
+/* The stored form: attachment.json <-> the sandbox's fields (not policy text and edits). */
+char *control_attachment_format(const struct control_sandbox *sandbox);
+int control_attachment_parse(struct control_sandbox *sandbox, const char *text, size_t len, struct error *err);
+
+/* -- control_attach.c ---------------------------------------------------------------------------------------------- */
+
+void control_attach_handler(struct control_request *request, json_t *body);
+void control_detach_handler(struct control_request *request, json_t *body);
+/* After a start: load everything from disk and re-attach it, a window at a time. */
+int control_restore(struct control *control, struct error *err);
+
+/* -- control_policy.c ---------------------------------------------------------------------------------------------- */
+
+void control_rules_handler(struct control_request *request, json_t *body);
+void control_revoke_handler(struct control_request *request, json_t *body);
+void control_policy_handler(struct control_request *request, json_t *body);
+/* Compile policy text (may be NULL) and edits. Returns the sealed descriptor and opens it. */
+int control_policy_compile(const char *policy_text, const char *policy_file, const struct policy *edits,
+    int *ret_fd, struct snapshot **ret_snapshot, struct error *err);
+/* Parse rule words into edits; words is a JSON array of strings or NULL. Rules that are there already are skipped;
+ * *ret_changed counts the others. change (may be NULL) gets "+allow word". */
+int control_edits_add(struct policy *edits, enum rule_action action, const json_t *words, uint32_t uid,
+    size_t *ret_changed, json_t *change, struct error *err);
+
+/* -- control_edits.c ----------------------------------------------------------------------------------------------- */
+
+int control_policy_copy(struct policy *ret_copy, const struct policy *policy, struct error *err);
+/* Stored form of live edits: the policy's YAML, with one comment line a rule that says who made it. */
+char *control_edits_format(const struct policy *edits);
+int control_edits_parse(const char *text, size_t len, struct policy *ret_edits, struct error *err);
+
+/* -- control_explain.c --------------------------------------------------------------------------------------------- */
+
+void control_test_handler(struct control_request *request, json_t *body);
+
+/* -- control_record.c ---------------------------------------------------------------------------------------------- */
+
+/* detail: a JSON object, stolen; NULL: none. */
+void control_record_event(struct control *control, enum event_kind kind, int64_t sandbox, uint32_t uid, json_t *detail);
+void control_record_sandbox(struct control *control, const struct control_sandbox *sandbox);
+void control_record_sandbox_end(struct control *control, const struct control_sandbox *sandbox);
+
+#endif

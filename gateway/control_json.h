@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Checked reading of JSON objects: every member is known, of the right type, and within its length; else an error that
+ * names it. */
+#ifndef POSTERN_GATEWAY_CONTROL_JSON_H
+#define POSTERN_GATEWAY_CONTROL_JSON_H
+
+#include "base/error.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct control_field {
+	const char *name;
+	json_type type;
+	bool required;
+	json_t **ret; /* borrowed from the object; NULL when absent */
+};
+
+/* Parse text that must be one JSON object without duplicate keys. New reference, or NULL and err (ERROR_USAGE). */
+json_t *control_json_parse(const char *text, size_t len, struct error *err);
+
+/* Take the members apart. Unknown members, wrong types, missing required ones: -1 with ERROR_USAGE. */
+int control_json_fields(json_t *object, const struct control_field *fields, size_t count, struct error *err);
+
+/* Copy a string member's value; too long or with control characters: -1. Absent (NULL) leaves ret_text alone. */
+int control_json_text(const json_t *value, const char *what, char *ret_text, size_t size, struct error *err);
+
+/* An integer member within [min, max]. Absent leaves *ret alone. */
+int control_json_integer(const json_t *value, const char *what, int64_t min, int64_t max, int64_t *ret,
+    struct error *err);
+
+#endif

@@ -1,0 +1,544 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The life of the daemon: make the directories and sockets, start the roles, watch, stop.
+ *
+ * Theory of operation. The keeper is the only process with privilege and the only one that outlives a role's crash. Start:
+ * directories and lock -> control socket -> auditor -> gateways and control (each told of its channel to the auditor when
+ * both are ready). A role that dies before it was ever ready stops the start; later deaths are recorded and the role is
+ * started again. The keeper holds every listening socket and every sealed policy, so a new gateway gets what the old one
+ * had; what the old one knew (leases) is flushed, never trusted.
+ *
+ * Stop (SIGTERM, SIGINT): gateways and control are told, and close what is open; when they are gone the auditor is told;
+ * when it is gone, so are we. Namespaces and devices stay for the next start (with no socket in them nothing passes);
+ * `postern detach` is what removes them. */
+#include "gateway/keeper.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "gateway/confine.h"
+
+#include <cap-ng.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+/* Clients waiting for control to accept. */
+#define KEEPER_CONTROL_BACKLOG 128
+/* Descriptors: a sandbox takes about twelve here. */
+#define KEEPER_FILES_WANTED 1048576
+
+struct keeper keeper;
+
+static struct loop_source keeper_signal_source;
+static struct loop_timer keeper_watch_timer, keeper_stop_timer;
+static bool keeper_announced;
+
+uint64_t
+keeper_next_epoch(void)
+{
+	static uint64_t last;
+	char path[512], text[32];
+	uint64_t now = (uint64_t)(clock_real_us() / 1000000);
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/epoch", keeper.options->state_dir);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		log_fatal("%s", path);
+	n = pread(fd, text, sizeof(text) - 1, 0);
+	if (n > 0) {
+		text[n] = '\0';
+		if (strtoull(text, NULL, 10) > last)
+			last = strtoull(text, NULL, 10);
+	}
+	last = now > last ? now : last + 1;
+	n = snprintf(text, sizeof(text), "%020llu\n", (unsigned long long)last);
+	if (pwrite(fd, text, (size_t)n, 0) != n || fsync(fd) < 0)
+		log_fatal("%s", path);
+	close(fd);
+	return last;
+}
+
+void
+keeper_event(enum event_kind kind, int64_t sandbox, const char *fmt, ...)
+{
+	struct record record;
+	va_list ap;
+
+	memset(&record, 0, sizeof(record));
+	record.kind = RECORD_EVENT;
+	record.event.id = recorder_id(&keeper.recorder);
+	record.event.sandbox = sandbox;
+	record.event.ts_us = clock_real_us();
+	record.event.kind = (uint8_t)kind;
+	record.event.uid = UINT32_MAX;
+	va_start(ap, fmt);
+	vsnprintf(record.event.detail, sizeof(record.event.detail), fmt, ap);
+	va_end(ap);
+	recorder_send(&keeper.recorder, &record, NULL);
+}
+
+/* Close, in the log, what a gateway that is gone had open. */
+static void
+keeper_record_gap(const struct keeper_role *gateway)
+{
+	struct record record;
+
+	memset(&record, 0, sizeof(record));
+	record.kind = RECORD_GAP;
+	record.gap.sender_epoch = gateway->epoch;
+	record.gap.ts_us = clock_real_us();
+	record.gap.end = END_GATEWAY_CRASH;
+	recorder_send(&keeper.recorder, &record, NULL);
+}
+
+static void
+keeper_announce(void)
+{
+	if (keeper_announced || !keeper.auditor.ready || !keeper.control.ready)
+		return;
+	for (unsigned int i = 0; i < keeper.gateway_count; i++)
+		if (!keeper.gateways[i].ready)
+			return;
+	keeper_announced = true;
+	sd_notify(0, "READY=1");
+	keeper_event(EVENT_DAEMON_START, 0, "{\"version\":\"%s\",\"rootless\":%s}", POSTERN_VERSION,
+	    keeper.options->rootless ? "true" : "false");
+	log_info("ready: %u gateway%s, control socket %s/control.sock", keeper.gateway_count,
+	    keeper.gateway_count == 1 ? "" : "s", keeper.options->runtime_dir);
+}
+
+static void
+keeper_start_senders(void)
+{
+	keeper_role_connect_auditor(NULL);
+	for (unsigned int i = 0; i < keeper.gateway_count; i++) {
+		if (keeper.gateways[i].pid == 0 && !loop_timer_armed(&keeper.gateways[i].respawn_timer))
+			keeper_role_spawn(&keeper.gateways[i]);
+		else
+			keeper_role_connect_auditor(&keeper.gateways[i]);
+	}
+	if (keeper.control.pid == 0 && !loop_timer_armed(&keeper.control.respawn_timer))
+		keeper_role_spawn(&keeper.control);
+	else
+		keeper_role_connect_auditor(&keeper.control);
+}
+
+void
+keeper_role_ready(struct keeper_role *role)
+{
+	struct msg_channel listener = {.role = MSG_ROLE_CONTROL, .epoch = role->epoch};
+
+	if (role->kind == MSG_ROLE_AUDITOR) {
+		keeper_start_senders();
+	} else {
+		keeper_role_connect_auditor(role);
+		if (role->kind == MSG_ROLE_GATEWAY)
+			keeper_request_gateway_ready(role);
+		else
+			ipc_send(&role->ipc, MSG_CHANNEL, 0, &listener, sizeof(listener), &keeper.control_listen_fd, 1);
+	}
+	keeper_announce();
+}
+
+static bool
+keeper_senders_gone(void)
+{
+	if (keeper.control.pid != 0)
+		return false;
+	for (unsigned int i = 0; i < keeper.gateway_count; i++)
+		if (keeper.gateways[i].pid != 0)
+			return false;
+	return true;
+}
+
+static void
+keeper_stop_step(void)
+{
+	if (!keeper_senders_gone())
+		return;
+	if (keeper.auditor.pid != 0)
+		ipc_send(&keeper.auditor.ipc, MSG_SHUTDOWN, 0, NULL, 0, NULL, 0);
+	else
+		loop_stop(keeper.loop);
+}
+
+void
+keeper_role_gone(struct keeper_role *role, int wait_status)
+{
+	const char *how = WIFSIGNALED(wait_status) ? strsignal(WTERMSIG(wait_status)) : "exit";
+	int number = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+
+	if (keeper.stopping) {
+		keeper_stop_step();
+		return;
+	}
+	if (!keeper_announced)
+		log_fatalx("the %s did not start (%s %d): see its messages above", keeper_role_name(role), how, number);
+	log_warnx("the %s ended unexpectedly (%s %d): starting it again", keeper_role_name(role), how, number);
+	keeper_event(EVENT_ROLE_CRASH, 0, "{\"role\":\"%s\",\"%s\":%d}", keeper_role_name(role),
+	    WIFSIGNALED(wait_status) ? "signal" : "status", number);
+	if (role->kind == MSG_ROLE_GATEWAY) {
+		keeper_record_gap(role);
+		keeper_request_gateway_gone(role);
+	}
+	keeper_role_respawn_later(role);
+}
+
+static void
+keeper_kill_all(struct loop_timer *timer)
+{
+	(void)timer;
+	log_warnx("the roles did not stop in time: killing them");
+	for (unsigned int i = 0; i < keeper.gateway_count; i++)
+		if (keeper.gateways[i].pid != 0)
+			kill(keeper.gateways[i].pid, SIGKILL);
+	if (keeper.control.pid != 0)
+		kill(keeper.control.pid, SIGKILL);
+	if (keeper.auditor.pid != 0)
+		kill(keeper.auditor.pid, SIGKILL);
+	loop_stop(keeper.loop);
+}
+
+static void
+keeper_stop(void)
+{
+	if (keeper.stopping)
+		return;
+	keeper_event(EVENT_DAEMON_STOP, 0, "{}");
+	keeper.stopping = true;
+	sd_notify(0, "STOPPING=1");
+	loop_timer_stop(keeper.loop, &keeper_watch_timer);
+	loop_timer_stop(keeper.loop, &keeper.control.respawn_timer);
+	loop_timer_stop(keeper.loop, &keeper.auditor.respawn_timer);
+	ipc_send(&keeper.control.ipc, MSG_SHUTDOWN, 0, NULL, 0, NULL, 0);
+	for (unsigned int i = 0; i < keeper.gateway_count; i++) {
+		loop_timer_stop(keeper.loop, &keeper.gateways[i].respawn_timer);
+		ipc_send(&keeper.gateways[i].ipc, MSG_SHUTDOWN, 0, NULL, 0, NULL, 0);
+	}
+	keeper_stop_timer.handler = keeper_kill_all;
+	loop_timer_set(keeper.loop, &keeper_stop_timer, KEEPER_STOP_MS);
+	keeper_stop_step();
+}
+
+static void
+keeper_signal_handler(struct loop_source *source, uint32_t events)
+{
+	struct signalfd_siginfo info;
+
+	(void)events;
+	while (read(source->fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			keeper_role_reap();
+		else
+			keeper_stop();
+	}
+}
+
+static void
+keeper_watch_sandbox(struct keeper_sandbox *sandbox, void *context)
+{
+	struct error err;
+
+	(void)context;
+	if (tap_intact(sandbox->tap)) {
+		sandbox->tampered = false;
+		return;
+	}
+	if (tap_repair(sandbox->tap, &err) < 0) {
+		if (!sandbox->tampered)
+			log_warnx("%s: its rules were changed and cannot be repaired: %s",
+			    tap_config(sandbox->tap)->name, err.text);
+	} else {
+		size_t count;
+		const struct addr_range *ranges = snapshot_ranges(sandbox->snapshot, &count);
+
+		if (tap_ranges_set(sandbox->tap, ranges, count, &err) < 0)
+			log_warnx("%s: %s", tap_config(sandbox->tap)->name, err.text);
+		log_warnx("%s: somebody changed its nftables rules; they are as they were", tap_config(sandbox->tap)->name);
+		keeper_event(EVENT_TAMPERED, sandbox->id, "{\"repaired\":true}");
+	}
+	sandbox->tampered = true;
+}
+
+static int
+keeper_host_chain(struct error *err)
+{
+	struct tap_host_resolver resolvers[GATEWAY_RESOLVERS_MAX];
+
+	for (size_t i = 0; i < keeper.options->resolver_count; i++)
+		resolvers[i] = (struct tap_host_resolver){.addr = keeper.options->resolvers[i].addr,
+			.port = keeper.options->resolvers[i].port};
+	return tap_host_chain_set(keeper.host_table, keeper.options->gateway_uid, resolvers,
+	    keeper.options->resolver_count, err);
+}
+
+static void
+keeper_watch_handler(struct loop_timer *timer)
+{
+	struct error err;
+
+	keeper_sandbox_each(keeper_watch_sandbox, NULL);
+	if (keeper.host_chain && !tap_host_chain_present(keeper.host_table)) {
+		log_warnx("somebody removed table inet %s: putting it back", keeper.host_table);
+		keeper_event(EVENT_TAMPERED, 0, "{\"table\":\"%s\"}", keeper.host_table);
+		if (keeper_host_chain(&err) < 0)
+			log_warnx("%s", err.text);
+	}
+	loop_timer_set(keeper.loop, timer, KEEPER_WATCH_MS);
+}
+
+/* mkdir -p of the last component, with exactly this owner and mode; refuses what another made before us. */
+static void
+keeper_dir(const char *path, mode_t mode, uid_t uid, gid_t gid)
+{
+	struct stat st;
+	int fd;
+
+	if (mkdir(path, mode) < 0 && errno != EEXIST)
+		log_fatal("%s", path);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		log_fatal("%s", path);
+	if (st.st_uid != geteuid() && st.st_uid != uid)
+		log_fatalx("%s belongs to uid %u: remove it, or choose another directory", path, st.st_uid);
+	if (fchmod(fd, mode) < 0 || ((st.st_uid != uid || st.st_gid != gid) && fchown(fd, uid, gid) < 0))
+		log_fatal("%s", path);
+	close(fd);
+}
+
+/* The parents of a rootless user's directories may be missing (~/.local/state). */
+static void
+keeper_parents(const char *path)
+{
+	char part[512];
+
+	snprintf(part, sizeof(part), "%s", path);
+	for (char *slash = strchr(part + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(part, 0755); /* a failure shows at the last one */
+		*slash = '/';
+	}
+}
+
+static void
+keeper_dirs(const struct options *o)
+{
+	char path[512];
+	uid_t self = geteuid();
+	gid_t gid = getegid();
+
+	keeper_parents(o->runtime_dir);
+	keeper_parents(o->state_dir);
+	keeper_dir(o->runtime_dir, o->rootless ? 0700 : 0755, self, gid);
+	snprintf(path, sizeof(path), "%s/empty", o->runtime_dir);
+	keeper_dir(path, 0555, self, gid);
+	keeper_dir(o->state_dir, o->rootless ? 0700 : 0755, self, gid);
+	snprintf(path, sizeof(path), "%s/audit", o->state_dir);
+	keeper_dir(path, 0750, o->audit_uid, o->group_gid);
+	snprintf(path, sizeof(path), "%s/sandboxes", o->state_dir);
+	keeper_dir(path, 0700, o->control_uid, o->group_gid);
+}
+
+/* One daemon per directory: the lock lives as long as the process. (CASES F-44) */
+static void
+keeper_lock(const char *dir)
+{
+	char path[512];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/lock", dir);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		log_fatal("%s", path);
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		log_fatalx("another posternd uses %s: stop it, or give --runtime-dir and --state-dir of your own", dir);
+}
+
+static void
+keeper_control_socket(const struct options *o)
+{
+	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		log_fatal("control socket");
+	if ((size_t)snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/control.sock", o->runtime_dir) >= sizeof(sun.sun_path))
+		log_fatalx("--runtime-dir %s: too long for a socket's path", o->runtime_dir);
+	unlink(sun.sun_path); /* a dead daemon's: the lock says so */
+	/* The umask (077) makes it ours alone until owner and mode are right. */
+	if (bind(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 || chown(sun.sun_path, geteuid(), o->group_gid) < 0
+	    || chmod(sun.sun_path, o->rootless ? 0600 : 0660) < 0 || listen(fd, KEEPER_CONTROL_BACKLOG) < 0)
+		log_fatal("%s", sun.sun_path);
+	keeper.control_listen_fd = fd;
+}
+
+static void
+keeper_write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		log_fatal("%s: an ordinary user needs unprivileged user namespaces "
+			  "(sysctl kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)",
+		    path);
+	close(fd);
+}
+
+/* Rootless: own a user namespace, as the same uid, and so every network namespace made from it. The host's network
+ * namespace stays ours to make upstream sockets in. */
+static void
+keeper_own_userns(void)
+{
+	char map[64];
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+
+	if (unshare(CLONE_NEWUSER) < 0)
+		log_fatal("user namespace: an ordinary user needs unprivileged user namespaces, or start posternd as root");
+	keeper_write_file("/proc/self/setgroups", "deny");
+	snprintf(map, sizeof(map), "%u %u 1", uid, uid);
+	keeper_write_file("/proc/self/uid_map", map);
+	snprintf(map, sizeof(map), "%u %u 1", gid, gid);
+	keeper_write_file("/proc/self/gid_map", map);
+}
+
+/* What setting up namespaces, devices, tables and roles takes; everything else goes for good. */
+static void
+keeper_drop_capabilities(const struct options *o)
+{
+	static const int kept[] = {CAP_NET_ADMIN, CAP_SYS_ADMIN, CAP_NET_BIND_SERVICE, CAP_SYS_PTRACE, CAP_SETUID, CAP_SETGID,
+		CAP_SETPCAP, CAP_SYS_CHROOT, CAP_CHOWN, CAP_FOWNER, CAP_DAC_OVERRIDE, CAP_KILL, CAP_SYS_RESOURCE};
+
+	if (o->rootless)
+		return; /* they count inside our own user namespace only */
+	capng_clear(CAPNG_SELECT_ALL);
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_BOUNDING_SET, (unsigned int)kept[i]);
+	if (capng_apply(CAPNG_SELECT_ALL) < 0)
+		log_fatal("giving up capabilities");
+}
+
+static void
+keeper_signals(void)
+{
+	sigset_t set;
+
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	keeper_signal_source.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	keeper_signal_source.handler = keeper_signal_handler;
+	if (keeper_signal_source.fd < 0 || loop_source_add(keeper.loop, &keeper_signal_source, EPOLLIN) < 0)
+		log_fatal("signalfd");
+}
+
+static void
+keeper_files_limit(void)
+{
+	struct rlimit files = {0};
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return;
+	if (!keeper.options->rootless && files.rlim_max < KEEPER_FILES_WANTED)
+		files.rlim_max = KEEPER_FILES_WANTED;
+	files.rlim_cur = files.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &files) < 0 && getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+}
+
+/* The default instance is table "postern"; others carry a hash of their directory, so that they never meet. */
+static void
+keeper_host_table_name(const char *runtime_dir)
+{
+	uint32_t hash = 2166136261u;
+
+	for (const char *c = runtime_dir; *c != '\0'; c++)
+		hash = (hash ^ (uint8_t)*c) * 16777619u;
+	if (strcmp(runtime_dir, "/run/postern") == 0)
+		snprintf(keeper.host_table, sizeof(keeper.host_table), "postern");
+	else
+		snprintf(keeper.host_table, sizeof(keeper.host_table), "postern-%08x", hash);
+}
+
+static void
+keeper_setup(const struct options *options)
+{
+	struct error err;
+
+	keeper_dirs(options);
+	keeper_lock(options->runtime_dir);
+	keeper_lock(options->state_dir);
+	keeper_control_socket(options);
+	if (options->rootless)
+		keeper_own_userns();
+	if (tap_probe(&err) < 0)
+		log_fatalx("%s", err.text);
+	keeper_files_limit();
+	keeper_host_table_name(options->runtime_dir);
+	if (!options->rootless) {
+		if (keeper_host_chain(&err) < 0)
+			log_fatalx("%s", err.text);
+		keeper.host_chain = true;
+	}
+	keeper_drop_capabilities(options);
+	confine_syscalls("keeper");
+}
+
+static void
+keeper_release_sandbox(struct keeper_sandbox *sandbox, void *context)
+{
+	(void)context;
+	keeper_sandbox_free(sandbox, !keeper.options->rootless);
+}
+
+int
+keeper_run(const struct options *options, char **argv)
+{
+	struct error err;
+	int rc;
+
+	log_init("keeper");
+	keeper.options = options;
+	keeper.argv = argv;
+	keeper.gateway_count = options->gateways;
+	keeper_setup(options);
+	keeper.loop = loop_new();
+	if (keeper.loop == NULL)
+		log_fatal("epoll");
+	keeper_signals();
+	recorder_init(&keeper.recorder, keeper.loop);
+	keeper.recorder.epoch = keeper_next_epoch();
+	keeper_role_init(&keeper.auditor, MSG_ROLE_AUDITOR, 0);
+	keeper_role_init(&keeper.control, MSG_ROLE_CONTROL, 0);
+	for (unsigned int i = 0; i < keeper.gateway_count; i++)
+		keeper_role_init(&keeper.gateways[i], MSG_ROLE_GATEWAY, i);
+	keeper_role_spawn(&keeper.auditor);
+	keeper_watch_timer.handler = keeper_watch_handler;
+	loop_timer_set(keeper.loop, &keeper_watch_timer, KEEPER_WATCH_MS);
+	rc = loop_run(keeper.loop);
+	keeper_sandbox_each(keeper_release_sandbox, NULL);
+	if (keeper.host_chain && tap_host_chain_remove(keeper.host_table, &err) < 0)
+		log_warnx("%s", err.text);
+	return rc < 0 ? 1 : 0;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The keeper's own state, shared by its files: keeper.c (life of the daemon), keeper_role.c (children),
+ * keeper_sandbox.c (sandboxes), keeper_request.c (what children ask). */
+#ifndef POSTERN_GATEWAY_KEEPER_H
+#define POSTERN_GATEWAY_KEEPER_H
+
+#include "base/loop.h"
+#include "gateway/ipc.h"
+#include "gateway/msg.h"
+#include "gateway/options.h"
+#include "gateway/recorder.h"
+#include "tap/tap.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Sandboxes of one daemon. */
+#define KEEPER_SANDBOXES_MAX 65536
+#define KEEPER_BUCKETS 4096
+/* A role that dies is started again after this, doubled each time up to the maximum; reset once it lived a minute. */
+#define KEEPER_RESPAWN_MS 50
+#define KEEPER_RESPAWN_MS_MAX 5000
+/* How often rules and the host chain are looked at. */
+#define KEEPER_WATCH_MS 500
+/* An orderly stop may take this long; then what still runs is killed. */
+#define KEEPER_STOP_MS 8000
+
+struct keeper_role {
+	enum msg_role kind;
+	unsigned int index;   /* of a gateway */
+	pid_t pid;            /* 0: not running */
+	bool ready;
+	uint32_t restarts;
+	uint64_t epoch;
+	int64_t started_ms, respawn_ms;
+	struct ipc ipc;
+	struct loop_timer respawn_timer;
+};
+
+struct keeper_sandbox {
+	struct keeper_sandbox *next; /* in its bucket */
+	int64_t id;
+	uint32_t generation;
+	struct tap *tap;
+	int snapshot_fd;             /* sealed; kept for a restarted gateway */
+	struct snapshot *snapshot;   /* the same, mapped */
+	struct keeper_role *gateway;
+	uint64_t netns_dev, netns_ino; /* NETNS: of the container's namespace */
+	bool served;                 /* the gateway has it */
+	bool tampered;               /* its rules were found changed; repaired and reported once */
+};
+
+/* A request of control's that waits for a gateway's answer. */
+struct keeper_pending {
+	struct keeper_pending *next;
+	uint64_t tag;                /* ours, to the gateway */
+	uint64_t control_tag;        /* control's; 0: nobody waits (re-adding after a gateway crash) */
+	uint16_t type;               /* MSG_ATTACH, MSG_DETACH, MSG_POLICY, MSG_LEASES */
+	int64_t sandbox;
+	struct keeper_role *gateway;
+	int snapshot_fd;             /* POLICY: becomes the sandbox's; else -1 */
+	uint32_t generation;
+};
+
+struct keeper {
+	const struct options *options;
+	char **argv;
+	struct loop *loop;
+	struct recorder recorder; /* the keeper's own events */
+	struct keeper_role auditor, control, gateways[MSG_GATEWAYS_MAX];
+	unsigned int gateway_count;
+	struct keeper_sandbox *buckets[KEEPER_BUCKETS];
+	size_t sandbox_count;
+	struct keeper_pending *pending;
+	uint64_t next_tag;
+	int control_listen_fd;
+	bool host_chain, audit_ok;
+	bool stopping;
+	char host_table[64];
+};
+
+extern struct keeper keeper;
+
+/* keeper.c */
+/* The next epoch: later than any this state directory has seen. Exits when it cannot be stored. */
+uint64_t keeper_next_epoch(void);
+void keeper_event(enum event_kind kind, int64_t sandbox, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* A role became ready, or is gone: set-up and stop go on. */
+void keeper_role_ready(struct keeper_role *role);
+void keeper_role_gone(struct keeper_role *role, int wait_status);
+
+/* keeper_role.c */
+void keeper_role_init(struct keeper_role *role, enum msg_role kind, unsigned int index);
+/* Start the process. Exits the daemon when even that is impossible. */
+void keeper_role_spawn(struct keeper_role *role);
+void keeper_role_respawn_later(struct keeper_role *role);
+/* Reap what ended; calls keeper_role_gone. */
+void keeper_role_reap(void);
+/* Make a channel between a sender and the auditor; NULL: the keeper itself. Both must be ready. */
+void keeper_role_connect_auditor(struct keeper_role *sender);
+const char *keeper_role_name(const struct keeper_role *role);
+
+/* keeper_sandbox.c */
+struct keeper_sandbox *keeper_sandbox_find(int64_t id);
+/* All but the gateway's part. Takes snapshot_fd. NULL with *err on failure, and nothing is left behind. */
+struct keeper_sandbox *keeper_sandbox_attach(const struct msg_attach *attach, int snapshot_fd, struct error *err);
+/* Give the sandbox's sockets and policy to its gateway; the answer comes with tag. */
+int keeper_sandbox_serve(struct keeper_sandbox *sandbox, uint64_t tag);
+/* New ranges and UDP sockets in force, and the gateway told; the answer comes with tag. */
+int keeper_sandbox_policy(struct keeper_sandbox *sandbox, int snapshot_fd, uint32_t generation, uint64_t tag,
+    struct error *err);
+/* The gateway took (or refused) it. Takes snapshot_fd. */
+void keeper_sandbox_policy_done(struct keeper_sandbox *sandbox, int snapshot_fd, uint32_t generation, bool taken);
+void keeper_sandbox_free(struct keeper_sandbox *sandbox, bool keep);
+void keeper_sandbox_each(void (*handler)(struct keeper_sandbox *sandbox, void *context), void *context);
+void keeper_sandbox_describe(const struct keeper_sandbox *sandbox, struct msg_attached *ret_attached);
+
+/* keeper_request.c */
+bool keeper_message_handler(struct ipc *ipc, struct ipc_message *message);
+/* A gateway is gone: answer what waits for it, flush its leases. */
+void keeper_request_gateway_gone(struct keeper_role *gateway);
+/* It is back: give it its sandboxes. */
+void keeper_request_gateway_ready(struct keeper_role *gateway);
+
+#endif

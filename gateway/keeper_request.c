@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What the keeper's children ask of it. A request that needs a gateway waits in keeper.pending under a tag of our own
+ * until the gateway answers or dies; every request gets exactly one answer. A message that no honest child would send
+ * makes the handler return false, which ends that child. */
+#include "gateway/keeper.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void
+keeper_result(struct msg_result *ret_result, enum error_code code, const char *text)
+{
+	memset(ret_result, 0, sizeof(*ret_result));
+	ret_result->code = code;
+	snprintf(ret_result->text, sizeof(ret_result->text), "%s", text);
+}
+
+static void
+keeper_answer(struct ipc *ipc, uint64_t tag, enum error_code code, const char *text)
+{
+	struct msg_result result;
+
+	keeper_result(&result, code, text);
+	ipc_send(ipc, MSG_RESULT, tag, &result, sizeof(result), NULL, 0);
+}
+
+static struct keeper_pending *
+keeper_pending_add(uint16_t type, uint64_t control_tag, struct keeper_sandbox *sandbox)
+{
+	struct keeper_pending *pending = calloc(1, sizeof(*pending));
+
+	if (pending == NULL)
+		log_fatalx("no memory");
+	pending->type = type;
+	pending->tag = ++keeper.next_tag;
+	pending->control_tag = control_tag;
+	pending->sandbox = sandbox->id;
+	pending->gateway = sandbox->gateway;
+	pending->snapshot_fd = -1;
+	pending->next = keeper.pending;
+	keeper.pending = pending;
+	return pending;
+}
+
+/* Unlink and return the one of a tag; NULL: none (answered when its gateway died). */
+static struct keeper_pending *
+keeper_pending_take(uint64_t tag, const struct keeper_role *gateway)
+{
+	for (struct keeper_pending **at = &keeper.pending; *at != NULL; at = &(*at)->next) {
+		struct keeper_pending *pending = *at;
+
+		if (pending->tag != tag || pending->gateway != gateway)
+			continue;
+		*at = pending->next;
+		return pending;
+	}
+	return NULL;
+}
+
+/* The answer to an attach: code ERROR_NONE describes the sandbox, anything else undoes it. */
+static void
+keeper_attach_answer(uint64_t control_tag, struct keeper_sandbox *sandbox, enum error_code code, const char *text)
+{
+	struct msg_attached attached;
+
+	memset(&attached, 0, sizeof(attached));
+	if (code == ERROR_NONE && sandbox != NULL)
+		keeper_sandbox_describe(sandbox, &attached);
+	keeper_result(&attached.result, code, text);
+	if (control_tag != 0)
+		ipc_send(&keeper.control.ipc, MSG_ATTACHED, control_tag, &attached, sizeof(attached), NULL, 0);
+}
+
+static void
+keeper_policy_answer(uint64_t control_tag, enum error_code code, const char *text)
+{
+	struct msg_policy_done done;
+
+	memset(&done, 0, sizeof(done));
+	keeper_result(&done.result, code, text);
+	ipc_send(&keeper.control.ipc, MSG_POLICY_DONE, control_tag, &done, sizeof(done), NULL, 0);
+}
+
+static void
+keeper_leases_answer(uint64_t control_tag, enum error_code code, const char *text)
+{
+	struct msg_leases_done done;
+
+	memset(&done, 0, sizeof(done));
+	keeper_result(&done.result, code, text);
+	ipc_send(&keeper.control.ipc, MSG_LEASES_DONE, control_tag, &done, sizeof(done), NULL, 0);
+}
+
+/* Control asks for a sandbox that is there already: it was restarted and reads its state again. */
+static void
+keeper_request_attach_again(struct keeper_sandbox *sandbox, uint64_t tag, const struct msg_attach *attach, int fd)
+{
+	struct error err;
+	struct keeper_pending *pending;
+
+	if (attach->generation == sandbox->generation) {
+		close(fd);
+		keeper_attach_answer(tag, sandbox, ERROR_NONE, "");
+		return;
+	}
+	pending = keeper_pending_add(MSG_ATTACH, tag, sandbox);
+	pending->snapshot_fd = fd;
+	pending->generation = attach->generation;
+	if (keeper_sandbox_policy(sandbox, fd, attach->generation, pending->tag, &err) < 0) {
+		free(keeper_pending_take(pending->tag, sandbox->gateway));
+		close(fd);
+		keeper_attach_answer(tag, NULL, err.code, err.text);
+	}
+}
+
+static bool
+keeper_request_attach(struct ipc_message *message)
+{
+	const struct msg_attach *attach = message->body;
+	struct keeper_sandbox *sandbox = keeper_sandbox_find(attach->id);
+	uint64_t tag = message->header.tag;
+	int fd = message->fds[0];
+	struct error err;
+
+	message->fds[0] = -1;
+	if (sandbox != NULL) {
+		keeper_request_attach_again(sandbox, tag, attach, fd);
+		return true;
+	}
+	sandbox = keeper_sandbox_attach(attach, fd, &err);
+	if (sandbox == NULL) {
+		keeper_attach_answer(tag, NULL, err.code, err.text);
+		return true;
+	}
+	if (!sandbox->gateway->ready) /* served as soon as it is */
+		keeper_attach_answer(tag, sandbox, ERROR_NONE, "");
+	else
+		keeper_sandbox_serve(sandbox, keeper_pending_add(MSG_ATTACH, tag, sandbox)->tag);
+	return true;
+}
+
+static bool
+keeper_request_detach(struct ipc_message *message)
+{
+	const struct msg_sandbox *body = message->body;
+	struct keeper_sandbox *sandbox = keeper_sandbox_find(body->id);
+
+	if (sandbox == NULL) {
+		keeper_answer(&keeper.control.ipc, message->header.tag, ERROR_NOT_FOUND, "no such sandbox");
+	} else if (!sandbox->gateway->ready || !sandbox->served) {
+		keeper_sandbox_free(sandbox, false);
+		keeper_answer(&keeper.control.ipc, message->header.tag, ERROR_NONE, "");
+	} else {
+		struct keeper_pending *pending = keeper_pending_add(MSG_DETACH, message->header.tag, sandbox);
+
+		ipc_send(&sandbox->gateway->ipc, MSG_SANDBOX_DEL, pending->tag, body, sizeof(*body), NULL, 0);
+	}
+	return true;
+}
+
+static bool
+keeper_request_policy(struct ipc_message *message)
+{
+	const struct msg_policy *body = message->body;
+	struct keeper_sandbox *sandbox = keeper_sandbox_find(body->id);
+	struct keeper_pending *pending;
+	struct error err;
+
+	if (sandbox == NULL) {
+		keeper_policy_answer(message->header.tag, ERROR_NOT_FOUND, "no such sandbox");
+		return true;
+	}
+	if (!sandbox->gateway->ready) {
+		keeper_policy_answer(message->header.tag, ERROR_SYSTEM, "the gateway is being restarted: try again");
+		return true;
+	}
+	pending = keeper_pending_add(MSG_POLICY, message->header.tag, sandbox);
+	pending->snapshot_fd = message->fds[0];
+	pending->generation = body->generation;
+	if (keeper_sandbox_policy(sandbox, pending->snapshot_fd, body->generation, pending->tag, &err) < 0) {
+		free(keeper_pending_take(pending->tag, sandbox->gateway)); /* the descriptor is closed by the channel */
+		keeper_policy_answer(message->header.tag, err.code, err.text);
+		return true;
+	}
+	message->fds[0] = -1;
+	return true;
+}
+
+static bool
+keeper_request_leases(struct ipc_message *message)
+{
+	const struct msg_leases *body = message->body;
+	struct keeper_sandbox *sandbox = keeper_sandbox_find(body->id);
+
+	if (sandbox == NULL || !sandbox->gateway->ready) {
+		keeper_leases_answer(message->header.tag, sandbox == NULL ? ERROR_NOT_FOUND : ERROR_SYSTEM,
+		    sandbox == NULL ? "no such sandbox" : "the gateway is being restarted: try again");
+	} else {
+		struct keeper_pending *pending = keeper_pending_add(MSG_LEASES, message->header.tag, sandbox);
+
+		ipc_send(&sandbox->gateway->ipc, MSG_LEASES, pending->tag, body, sizeof(*body), NULL, 0);
+	}
+	return true;
+}
+
+static void
+keeper_status_role(const struct keeper_role *role, struct msg_role_status *ret_status)
+{
+	ret_status->pid = role->ready ? role->pid : 0;
+	ret_status->restarts = role->restarts;
+}
+
+static bool
+keeper_request_status(struct ipc_message *message)
+{
+	struct msg_status status;
+
+	memset(&status, 0, sizeof(status));
+	status.keeper.pid = getpid();
+	keeper_status_role(&keeper.auditor, &status.auditor);
+	keeper_status_role(&keeper.control, &status.control);
+	status.gateway_count = keeper.gateway_count;
+	for (unsigned int i = 0; i < keeper.gateway_count; i++)
+		keeper_status_role(&keeper.gateways[i], &status.gateways[i]);
+	status.sandboxes = (uint32_t)keeper.sandbox_count;
+	status.rootless = keeper.options->rootless;
+	status.host_chain = keeper.host_chain;
+	status.audit_ok = recorder_ready(&keeper.recorder);
+	status.confined = 1;
+	ipc_send(&keeper.control.ipc, MSG_STATUS_DONE, message->header.tag, &status, sizeof(status), NULL, 0);
+	return true;
+}
+
+/* A sandbox of this very gateway, or NULL: another's, or none (detached while the request was under way). */
+static struct keeper_sandbox *
+keeper_sandbox_of(const struct keeper_role *gateway, int64_t id)
+{
+	struct keeper_sandbox *sandbox = keeper_sandbox_find(id);
+
+	return sandbox != NULL && sandbox->gateway == gateway ? sandbox : NULL;
+}
+
+static bool
+keeper_request_lease(struct keeper_role *gateway, struct ipc_message *message)
+{
+	const struct msg_lease *body = message->body;
+	struct keeper_sandbox *sandbox;
+	struct error err = {.code = ERROR_NONE};
+
+	if (message->header.size < offsetof(struct msg_lease, leases) || body->count == 0
+	    || body->count > TAP_LEASE_BATCH_MAX
+	    || message->header.size != offsetof(struct msg_lease, leases) + body->count * sizeof(struct tap_lease))
+		return false;
+	sandbox = keeper_sandbox_of(gateway, body->id);
+	if (sandbox == NULL)
+		error_set(&err, ERROR_NOT_FOUND, "no such sandbox");
+	else if (message->header.type == MSG_LEASE_ADD)
+		tap_lease_add(sandbox->tap, body->leases, body->count, body->timeout_s, &err);
+	else
+		tap_lease_del(sandbox->tap, body->leases, body->count, &err);
+	if (err.code == ERROR_CORRUPT) {
+		log_warnx("%s: a lease no honest gateway asks for: %s", tap_config(sandbox->tap)->name, err.text);
+		return false;
+	}
+	if (err.code != ERROR_NONE && sandbox != NULL)
+		log_warnx("%s: lease: %s", tap_config(sandbox->tap)->name, err.text);
+	if (message->header.tag != 0)
+		keeper_answer(&gateway->ipc, message->header.tag, err.code, err.text);
+	return true;
+}
+
+static bool
+keeper_request_counters(struct keeper_role *gateway, struct ipc_message *message)
+{
+	const struct msg_sandbox *body = message->body;
+	struct keeper_sandbox *sandbox = keeper_sandbox_of(gateway, body->id);
+	struct msg_counters counters;
+	struct error err = {.code = ERROR_NONE};
+
+	memset(&counters, 0, sizeof(counters));
+	if (sandbox == NULL)
+		error_set(&err, ERROR_NOT_FOUND, "no such sandbox");
+	else
+		tap_counters(sandbox->tap, counters.totals, &err);
+	keeper_result(&counters.result, err.code, err.text);
+	ipc_send(&gateway->ipc, MSG_COUNTERS_DONE, message->header.tag, &counters, sizeof(counters), NULL, 0);
+	return true;
+}
+
+static void
+keeper_pending_fail(struct keeper_pending *pending)
+{
+	static const char why[] = "the gateway ended unexpectedly and is being restarted: try again";
+	struct keeper_sandbox *sandbox = keeper_sandbox_find(pending->sandbox);
+
+	switch (pending->type) {
+	case MSG_ATTACH:
+		/* Attached as far as the keeper goes; served when the gateway is back. */
+		if (pending->snapshot_fd >= 0 && sandbox != NULL)
+			keeper_sandbox_policy_done(sandbox, pending->snapshot_fd, pending->generation, true);
+		keeper_attach_answer(pending->control_tag, sandbox, ERROR_NONE, "");
+		break;
+	case MSG_DETACH:
+		if (sandbox != NULL)
+			keeper_sandbox_free(sandbox, false);
+		keeper_answer(&keeper.control.ipc, pending->control_tag, ERROR_NONE, "");
+		break;
+	case MSG_POLICY:
+		if (sandbox != NULL)
+			keeper_sandbox_policy_done(sandbox, pending->snapshot_fd, pending->generation, false);
+		else
+			close(pending->snapshot_fd);
+		keeper_policy_answer(pending->control_tag, ERROR_SYSTEM, why);
+		break;
+	default:
+		keeper_leases_answer(pending->control_tag, ERROR_SYSTEM, why);
+		break;
+	}
+}
+
+/* What the gateway must answer a pending request with. */
+static uint16_t
+keeper_answer_type(const struct keeper_pending *pending)
+{
+	if (pending->type == MSG_POLICY || pending->snapshot_fd >= 0)
+		return MSG_POLICY_DONE;
+	return pending->type == MSG_LEASES ? MSG_LEASES_DONE : MSG_RESULT;
+}
+
+static void
+keeper_serve_done(const struct keeper_pending *pending, const struct msg_result *result)
+{
+	struct keeper_sandbox *sandbox = keeper_sandbox_find(pending->sandbox);
+
+	if (result->code != ERROR_NONE && sandbox != NULL && pending->control_tag != 0) {
+		keeper_sandbox_free(sandbox, false);
+		sandbox = NULL;
+	}
+	if (result->code != ERROR_NONE)
+		log_warnx("the gateway refused a sandbox: %.256s", result->text);
+	keeper_attach_answer(pending->control_tag, sandbox, (enum error_code)result->code, result->text);
+}
+
+static void
+keeper_policy_done(struct keeper_pending *pending, const struct ipc_message *message)
+{
+	const struct msg_policy_done *done = message->body;
+	struct keeper_sandbox *sandbox = keeper_sandbox_find(pending->sandbox);
+	bool taken = done->result.code == ERROR_NONE;
+
+	if (sandbox != NULL)
+		keeper_sandbox_policy_done(sandbox, pending->snapshot_fd, pending->generation, taken);
+	else
+		close(pending->snapshot_fd);
+	if (pending->type == MSG_ATTACH)
+		keeper_attach_answer(pending->control_tag, sandbox, (enum error_code)done->result.code, done->result.text);
+	else
+		ipc_send(&keeper.control.ipc, MSG_POLICY_DONE, pending->control_tag, done, sizeof(*done), NULL, 0);
+}
+
+/* A gateway's answer to what we passed on. Its result code must be one of ours. */
+static bool
+keeper_gateway_answer(struct keeper_role *gateway, struct ipc_message *message)
+{
+	const struct msg_result *result = message->body; /* every answer begins with one */
+	struct keeper_pending *pending;
+
+	if (result->code >= ERROR_CODE_MAX || memchr(result->text, '\0', sizeof(result->text)) == NULL)
+		return false;
+	pending = keeper_pending_take(message->header.tag, gateway);
+	if (pending == NULL)
+		return true;
+	if (message->header.type != keeper_answer_type(pending)) {
+		keeper_pending_fail(pending);
+		free(pending);
+		return false;
+	}
+	if (message->header.type == MSG_POLICY_DONE) {
+		keeper_policy_done(pending, message);
+	} else if (message->header.type == MSG_LEASES_DONE) {
+		ipc_send(&keeper.control.ipc, MSG_LEASES_DONE, pending->control_tag, message->body,
+		    sizeof(struct msg_leases_done), NULL, 0);
+	} else if (pending->type == MSG_DETACH) {
+		struct keeper_sandbox *sandbox = keeper_sandbox_find(pending->sandbox);
+
+		if (sandbox != NULL)
+			keeper_sandbox_free(sandbox, false);
+		keeper_answer(&keeper.control.ipc, pending->control_tag, ERROR_NONE, "");
+	} else {
+		keeper_serve_done(pending, result);
+	}
+	free(pending);
+	return true;
+}
+
+static bool
+keeper_from_control(struct ipc_message *message)
+{
+	switch (message->header.type) {
+	case MSG_ATTACH:
+		return keeper_request_attach(message);
+	case MSG_DETACH:
+		return keeper_request_detach(message);
+	case MSG_POLICY:
+		return keeper_request_policy(message);
+	case MSG_LEASES:
+		return keeper_request_leases(message);
+	case MSG_STATUS:
+		return keeper_request_status(message);
+	default: /* the closed list of what control may ask */
+		return false;
+	}
+}
+
+static bool
+keeper_from_gateway(struct keeper_role *gateway, struct ipc_message *message)
+{
+	switch (message->header.type) {
+	case MSG_LEASE_ADD:
+	case MSG_LEASE_DEL:
+		return keeper_request_lease(gateway, message);
+	case MSG_COUNTERS:
+		return keeper_request_counters(gateway, message);
+	case MSG_RESULT:
+	case MSG_POLICY_DONE:
+	case MSG_LEASES_DONE:
+		return keeper_gateway_answer(gateway, message);
+	default: /* the closed list of what a gateway may say */
+		return false;
+	}
+}
+
+bool
+keeper_message_handler(struct ipc *ipc, struct ipc_message *message)
+{
+	struct keeper_role *role = loop_owner(ipc, struct keeper_role, ipc);
+	size_t fds;
+	uint32_t size = msg_size(message->header.type, &fds);
+	bool sized_by_count = message->header.type == MSG_LEASE_ADD || message->header.type == MSG_LEASE_DEL;
+
+	if ((message->header.size != size && !sized_by_count) || message->header.fd_count != fds)
+		return false;
+	if (message->header.type == MSG_READY) {
+		if (role->ready)
+			return false;
+		role->ready = true;
+		keeper_role_ready(role);
+		return true;
+	}
+	if (!role->ready)
+		return false;
+	if (role->kind == MSG_ROLE_CONTROL)
+		return keeper_from_control(message);
+	if (role->kind == MSG_ROLE_GATEWAY)
+		return keeper_from_gateway(role, message);
+	return false; /* the auditor asks nothing of the keeper here */
+}
+
+static void
+keeper_gateway_lost(struct keeper_sandbox *sandbox, void *context)
+{
+	struct error err;
+
+	if (sandbox->gateway != context)
+		return;
+	sandbox->served = false;
+	if (tap_lease_flush(sandbox->tap, &err) < 0)
+		log_warnx("%s: %s", tap_config(sandbox->tap)->name, err.text);
+}
+
+void
+keeper_request_gateway_gone(struct keeper_role *gateway)
+{
+	struct keeper_pending **at = &keeper.pending;
+
+	keeper_sandbox_each(keeper_gateway_lost, gateway);
+	while (*at != NULL) {
+		struct keeper_pending *pending = *at;
+
+		if (pending->gateway != gateway) {
+			at = &pending->next;
+			continue;
+		}
+		*at = pending->next;
+		keeper_pending_fail(pending);
+		free(pending);
+	}
+}
+
+static void
+keeper_gateway_serve(struct keeper_sandbox *sandbox, void *context)
+{
+	if (sandbox->gateway == context && !sandbox->served)
+		keeper_sandbox_serve(sandbox, keeper_pending_add(MSG_ATTACH, 0, sandbox)->tag);
+}
+
+void
+keeper_request_gateway_ready(struct keeper_role *gateway)
+{
+	keeper_sandbox_each(keeper_gateway_serve, gateway);
+}

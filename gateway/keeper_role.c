@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The keeper's children: each is this program again with --role, one inherited descriptor and a new epoch. */
+#include "gateway/keeper.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A role that lived this long did not die of its start. */
+#define KEEPER_ROLE_STEADY_MS 60000
+
+const char *
+keeper_role_name(const struct keeper_role *role)
+{
+	switch (role->kind) {
+	case MSG_ROLE_KEEPER:
+		return "keeper";
+	case MSG_ROLE_AUDITOR:
+		return "auditor";
+	case MSG_ROLE_CONTROL:
+		return "control";
+	case MSG_ROLE_GATEWAY:
+		break;
+	}
+	return "gateway";
+}
+
+/* Malformed or hopelessly slow: the process is not what we started. Its end is seen by keeper_role_reap. */
+static void
+keeper_role_broken_handler(struct ipc *ipc, const char *why)
+{
+	struct keeper_role *role = loop_owner(ipc, struct keeper_role, ipc);
+
+	if (role->pid == 0 || keeper.stopping)
+		return;
+	log_warnx("%s (pid %d): %s", keeper_role_name(role), role->pid, why);
+	kill(role->pid, SIGKILL);
+}
+
+static void
+keeper_role_respawn_handler(struct loop_timer *timer)
+{
+	struct keeper_role *role = loop_owner(timer, struct keeper_role, respawn_timer);
+
+	role->restarts++;
+	keeper_role_spawn(role);
+}
+
+void
+keeper_role_init(struct keeper_role *role, enum msg_role kind, unsigned int index)
+{
+	memset(role, 0, sizeof(*role));
+	role->kind = kind;
+	role->index = index;
+	role->respawn_ms = KEEPER_RESPAWN_MS;
+	role->ipc.source.fd = -1;
+	role->ipc.message_handler = keeper_message_handler;
+	role->ipc.broken_handler = keeper_role_broken_handler;
+	role->respawn_timer.handler = keeper_role_respawn_handler;
+}
+
+/* In the child: only async-signal-safe calls up to execv. */
+static void
+keeper_role_exec(const struct keeper_role *role, int fd, char **argv)
+{
+	sigset_t none;
+
+	(void)role;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	fcntl(fd, F_SETFD, 0);
+	execv("/proc/self/exe", argv);
+	_exit(127);
+}
+
+void
+keeper_role_spawn(struct keeper_role *role)
+{
+	char *argv[64], fd_text[16], epoch_text[24];
+	int fds[2];
+	size_t n = 0;
+
+	if (ipc_pair(fds) < 0)
+		log_fatal("socketpair");
+	role->epoch = keeper_next_epoch();
+	snprintf(fd_text, sizeof(fd_text), "%d", fds[1]);
+	snprintf(epoch_text, sizeof(epoch_text), "%llu", (unsigned long long)role->epoch);
+	while (keeper.argv[n] != NULL && n < 56) {
+		argv[n] = keeper.argv[n];
+		n++;
+	}
+	/* The strings are not written to. */
+	argv[n++] = (char *)(uintptr_t)"--role";
+	argv[n++] = (char *)(uintptr_t)keeper_role_name(role);
+	argv[n++] = (char *)(uintptr_t)"--role-fd";
+	argv[n++] = fd_text;
+	argv[n++] = (char *)(uintptr_t)"--epoch";
+	argv[n++] = epoch_text;
+	argv[n] = NULL;
+	role->pid = fork();
+	if (role->pid < 0)
+		log_fatal("fork");
+	if (role->pid == 0)
+		keeper_role_exec(role, fds[1], argv);
+	close(fds[1]);
+	role->ready = false;
+	role->started_ms = clock_mono_ms();
+	if (ipc_open(&role->ipc, keeper.loop, fds[0]) < 0)
+		log_fatal("epoll");
+}
+
+void
+keeper_role_respawn_later(struct keeper_role *role)
+{
+	if (clock_mono_ms() - role->started_ms > KEEPER_ROLE_STEADY_MS)
+		role->respawn_ms = KEEPER_RESPAWN_MS;
+	loop_timer_set(keeper.loop, &role->respawn_timer, role->respawn_ms);
+	role->respawn_ms *= 2;
+	if (role->respawn_ms > KEEPER_RESPAWN_MS_MAX)
+		role->respawn_ms = KEEPER_RESPAWN_MS_MAX;
+}
+
+static struct keeper_role *
+keeper_role_by_pid(pid_t pid)
+{
+	if (keeper.auditor.pid == pid)
+		return &keeper.auditor;
+	if (keeper.control.pid == pid)
+		return &keeper.control;
+	for (unsigned int i = 0; i < keeper.gateway_count; i++)
+		if (keeper.gateways[i].pid == pid)
+			return &keeper.gateways[i];
+	return NULL;
+}
+
+void
+keeper_role_reap(void)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		struct keeper_role *role = keeper_role_by_pid(pid);
+
+		if (role == NULL)
+			continue; /* a helper of tap/ */
+		role->pid = 0;
+		role->ready = false;
+		ipc_close(&role->ipc);
+		keeper_role_gone(role, status);
+	}
+}
+
+void
+keeper_role_connect_auditor(struct keeper_role *sender)
+{
+	struct msg_channel to_auditor = {.role = sender == NULL ? MSG_ROLE_KEEPER : sender->kind,
+		.epoch = sender == NULL ? keeper.recorder.epoch : sender->epoch};
+	struct msg_channel to_sender = {.role = MSG_ROLE_AUDITOR, .epoch = to_auditor.epoch};
+	int fds[2];
+
+	if (!keeper.auditor.ready || (sender != NULL && !sender->ready))
+		return;
+	if (ipc_pair(fds) < 0)
+		log_fatal("socketpair");
+	ipc_send(&keeper.auditor.ipc, MSG_CHANNEL, 0, &to_auditor, sizeof(to_auditor), &fds[0], 1);
+	close(fds[0]);
+	if (sender == NULL) {
+		if (recorder_connect(&keeper.recorder, fds[1], keeper.recorder.epoch) < 0)
+			log_fatal("channel to the auditor");
+		return;
+	}
+	ipc_send(&sender->ipc, MSG_CHANNEL, 0, &to_sender, sizeof(to_sender), &fds[1], 1);
+	close(fds[1]);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* posternd: parse the options, then be the keeper, or the role that the keeper re-executed us for. */
+#include "base/log.h"
+#include "gateway/options.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct role {
+	const char *name;
+	int (*run)(const struct options *options);
+};
+
+static const struct role roles[] = {
+	{"gateway", gateway_run},
+	{"auditor", auditor_run},
+	{"control", control_run},
+};
+
+static int
+posternd_probe(void)
+{
+	struct error err;
+
+	if (tap_probe(&err) < 0) {
+		fprintf(stderr, "posternd: %s\n", err.text);
+		return error_exit_status(err.code);
+	}
+	puts("this kernel has what postern needs");
+	return 0;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct options options;
+	struct error err;
+
+	log_init("posternd");
+	umask(077);
+	if (options_read(&options, argc, argv, &err) < 0) {
+		log_warnx("%s", err.text);
+		return error_exit_status(err.code);
+	}
+	if (options.probe)
+		return posternd_probe();
+	if (options.role == NULL)
+		return keeper_run(&options, argv);
+	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++)
+		if (strcmp(roles[i].name, options.role) == 0)
+			return roles[i].run(&options);
+	log_warnx("--role %s: no such role", options.role);
+	return error_exit_status(ERROR_USAGE);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Theory of operation. The kernel holds elements (address, protocol, port); the gateway holds leases (name, address). One
+ * element may stem from several leases. On an edit every live lease is looked at once: ports its name has lost are
+ * removed from the kernel unless another lease of the same address still wants them, ports it has won are added for the
+ * time the lease has left, and a name that lost all ports loses its lease. The gateway judges every accepted connection
+ * by the new policy from the first moment, so the order of kernel changes only decides whether a refusal comes at the
+ * SYN or right after. */
+#include "gateway/repolicy.h"
+
+#include "base/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* (proto, port) pairs one name may have under one policy; RULE_HOST_PORTS_MAX per matching rule. */
+#define REPOLICY_PORTS_MAX 512
+
+struct repolicy_batch {
+	struct sandbox *sandbox;
+	struct tap_lease leases[TAP_LEASE_BATCH_MAX];
+	size_t count;
+	uint32_t timeout_s; /* 0: removals; else the longest time left in the batch */
+};
+
+struct repolicy_context {
+	struct sandbox *sandbox;
+	const struct snapshot *old;
+	struct repolicy_batch gone, won;
+	struct proto_port before[REPOLICY_PORTS_MAX], after[REPOLICY_PORTS_MAX];
+};
+
+static void
+repolicy_batch_flush(struct repolicy_batch *batch)
+{
+	struct link *link = &batch->sandbox->gateway->link;
+
+	if (batch->count == 0)
+		return;
+	if (batch->timeout_s == 0)
+		link_lease_del(link, batch->sandbox->id, batch->leases, batch->count);
+	else
+		link_lease_add(link, NULL, batch->sandbox->id, batch->leases, batch->count, batch->timeout_s);
+	batch->count = 0;
+	batch->timeout_s = 0;
+}
+
+static void
+repolicy_batch_add(struct repolicy_batch *batch, const struct addr *addr, struct proto_port port, uint32_t timeout_s)
+{
+	if (batch->count == TAP_LEASE_BATCH_MAX)
+		repolicy_batch_flush(batch);
+	batch->leases[batch->count++] =
+	    (struct tap_lease){.addr = *addr, .proto = port.proto, .port = port.port};
+	if (batch->timeout_s < timeout_s)
+		batch->timeout_s = timeout_s;
+}
+
+static bool
+repolicy_has(const struct proto_port *ports, size_t count, struct proto_port port)
+{
+	for (size_t i = 0; i < count; i++)
+		if (ports[i].proto == port.proto && ports[i].port == port.port)
+			return true;
+	return false;
+}
+
+/* Does any live lease of the address allow the port under the new policy? */
+static bool
+repolicy_wanted(const struct sandbox *sandbox, const struct addr *addr, struct proto_port port)
+{
+	const struct lease *lease = NULL;
+
+	while ((lease = lease_next_of_addr(&sandbox->leases, addr, lease)) != NULL)
+		if (snapshot_decide_host(sandbox->policy, &lease->name, port.proto, port.port).verdict == VERDICT_ALLOWED)
+			return true;
+	return false;
+}
+
+static bool
+repolicy_lease(const struct lease *lease, void *context)
+{
+	struct repolicy_context *c = context;
+	size_t before = snapshot_host_ports(c->old, &lease->name, c->before, REPOLICY_PORTS_MAX);
+	size_t after = snapshot_host_ports(c->sandbox->policy, &lease->name, c->after, REPOLICY_PORTS_MAX);
+	int64_t left_s = (lease->expires_ms - clock_mono_ms()) / 1000;
+
+	for (size_t i = 0; i < before; i++)
+		if (!repolicy_has(c->after, after, c->before[i]) && !repolicy_wanted(c->sandbox, &lease->addr, c->before[i]))
+			repolicy_batch_add(&c->gone, &lease->addr, c->before[i], 0);
+	for (size_t i = 0; i < after; i++)
+		if (!repolicy_has(c->before, before, c->after[i]))
+			repolicy_batch_add(&c->won, &lease->addr, c->after[i], (uint32_t)left_s + LEASE_GRACE_S);
+	return after > 0;
+}
+
+void
+repolicy(struct sandbox *sandbox, struct snapshot *snapshot, uint32_t generation, struct msg_policy_done *done)
+{
+	struct snapshot *old = sandbox->policy;
+	struct repolicy_context *context = calloc(1, sizeof(*context));
+
+	sandbox->policy = snapshot;
+	sandbox->generation = generation;
+	if (context != NULL) {
+		context->sandbox = context->gone.sandbox = context->won.sandbox = sandbox;
+		context->old = old;
+		lease_each(&sandbox->leases, repolicy_lease, context);
+		repolicy_batch_flush(&context->gone);
+		repolicy_batch_flush(&context->won);
+		free(context);
+	}
+	proxy_rejudge(sandbox, done);
+	udp_rejudge(sandbox, done);
+	snapshot_free(old);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A new policy generation in a running sandbox: swap, adjust leases, cut exactly what is no longer allowed. */
+#ifndef POSTERN_GATEWAY_REPOLICY_H
+#define POSTERN_GATEWAY_REPOLICY_H
+
+#include "gateway/gateway.h"
+
+/* Takes the snapshot. Kernel lease changes are on their way to the keeper when it returns; live connections no longer
+ * allowed are cut, counted and listed in *done. Cannot fail: what the kernel does not take only refuses more. */
+void repolicy(struct sandbox *sandbox, struct snapshot *snapshot, uint32_t generation, struct msg_policy_done *done);
+
+#endif
