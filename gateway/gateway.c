@@ -317,7 +317,7 @@ gateway_run(const struct options *options)
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
 	gateway.loop = loop_new();
-	if (gateway.loop == NULL || route_open(&gateway.route) < 0 || tls_hello_init() < 0)
+	if (gateway.loop == NULL || route_open(&gateway.route) < 0 || tls_hello_setup() < 0)
 		log_fatal("set-up");
 	memcpy(gateway.resolvers, options->resolvers, sizeof(gateway.resolvers));
 	gateway.resolver_count = options->resolver_count;

@@ -288,11 +288,27 @@ keeper_host_chain(struct error *err)
 	    keeper.options->resolver_count, err);
 }
 
+/* A daemon that `postern run` started for itself ends when nobody needs it any more. */
+static bool
+keeper_idle(void)
+{
+	int64_t now_ms = clock_mono_ms();
+
+	if (keeper.sandbox_count > 0 || keeper.busy_ms == 0)
+		keeper.busy_ms = now_ms;
+	return keeper.options->exit_idle_s > 0 && now_ms - keeper.busy_ms > (int64_t)keeper.options->exit_idle_s * 1000;
+}
+
 static void
 keeper_watch_handler(struct loop_timer *timer)
 {
 	struct error err;
 
+	if (keeper_idle()) {
+		log_info("no sandbox for %u s: stopping", keeper.options->exit_idle_s);
+		keeper_stop();
+		return;
+	}
 	keeper_sandbox_each(keeper_watch_sandbox, NULL);
 	if (keeper.host_chain && !tap_host_chain_present(keeper.host_table)) {
 		log_warnx("somebody removed table inet %s: putting it back", keeper.host_table);

@@ -77,6 +77,7 @@ struct keeper {
 	int control_listen_fd;
 	bool host_chain, audit_ok;
 	bool stopping;
+	int64_t busy_ms;          /* when there was last a sandbox; 0: not looked yet */
 	char host_table[64];
 };
 

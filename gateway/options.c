@@ -145,6 +145,17 @@ options_set_resolver(struct options *options, const char *value, struct error *e
 }
 
 static int
+options_set_exit_idle(struct options *options, const char *value, struct error *err)
+{
+	unsigned long number;
+
+	if (options_number(value, 86400, &number) < 0 || number == 0)
+		return error_set(err, ERROR_USAGE, "--exit-idle %s: give seconds from 1 to 86400", value);
+	options->exit_idle_s = (unsigned int)number;
+	return 0;
+}
+
+static int
 options_set_deny_env(struct options *options, const char *value, struct error *err)
 {
 	(void)options;
@@ -208,6 +219,7 @@ static const struct option_row option_rows[] = {
 	{"resolver", "ADDR[:PORT]", options_set_resolver, "upstream DNS resolver; may be repeated (default: " OPTIONS_RESOLV_CONF ")"},
 	{"gateways", "N", options_set_gateways, "gateway processes, 1 to 16 (default: one per core, at most 4)"},
 	{"deny-env", "PLATFORM", options_set_deny_env, "refuse a cloud's internal ranges too: gcp, ibm, equinix"},
+	{"exit-idle", "SECONDS", options_set_exit_idle, "stop after this long without a sandbox (default: never)"},
 	{"runtime-dir", "DIR", options_set_runtime_dir, "control socket and lock (default: /run/postern)"},
 	{"state-dir", "DIR", options_set_state_dir, "sandboxes, policies, audit/audit.db (default: /var/lib/postern)"},
 	{"netns-dir", "DIR", options_set_netns_dir, "where namespaces get their names (default: /run/netns)"},
