@@ -20,8 +20,8 @@
 #define RULE_UDP_PORTS_MAX 32
 /* "preset:x.yaml:line" and the like. */
 #define RULE_ORIGIN_MAX 128
-/* Longest printed rule: action, name, ports. */
-#define RULE_TEXT_MAX 420
+/* Longest printed rule: "allow *." 8, name 253, ":" 1, 16 ranges of 12 each, "/udp" 4, NUL. */
+#define RULE_TEXT_MAX 464
 
 enum rule_action { RULE_ALLOW, RULE_DENY };
 enum rule_kind { RULE_HOST, RULE_CIDR };
@@ -50,6 +50,12 @@ int rule_check(const struct rule *rule, struct error *err);
 
 /* Parse "22", "8000-8010" and lists of them ("22,443"), optional "/udp" or "/tcp" at the end. */
 int rule_parse_ports(struct rule *rule, const char *text, size_t len, struct error *err);
+
+/* The parts of YAML's entries. text is a host name or "*." and one; an address or a prefix; "22" or "8000-8010" (added to
+ * the ranges that are there, kept sorted and merged). 0 or -1 with a text that says how to mend it. */
+int rule_set_host(struct rule *rule, const char *text, size_t len, struct error *err);
+int rule_set_cidr(struct rule *rule, const char *text, size_t len, struct error *err);
+int rule_add_ports(struct rule *rule, const char *text, size_t len, struct error *err);
 
 /* The word form, canonical: rule_parse of it gives the same rule. */
 const char *rule_format(const struct rule *rule, char ret_text[RULE_TEXT_MAX]);

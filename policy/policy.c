@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A policy in memory: building, merging, reading from a file, printing. The reader of its text is policy_parse.c. */
+#include "policy/policy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RULES_SIZE_FIRST 16
+#define READ_SIZE_FIRST 65536
+
+void
+policy_init(struct policy *policy)
+{
+	*policy = (struct policy){.rules = NULL};
+}
+
+void
+policy_free(struct policy *policy)
+{
+	free(policy->rules);
+	policy_init(policy);
+}
+
+static int
+rules_reserve(struct policy *policy, size_t count, struct error *err)
+{
+	size_t size = policy->rule_size == 0 ? RULES_SIZE_FIRST : policy->rule_size;
+	struct rule *rules;
+
+	if (count > POLICY_RULES_MAX)
+		return error_set(err, ERROR_LIMIT, "more than %d rules", POLICY_RULES_MAX);
+	if (count <= policy->rule_size)
+		return 0;
+	while (size < count)
+		size *= 2;
+	rules = reallocarray(policy->rules, size, sizeof(*rules));
+	if (rules == NULL)
+		return error_set(err, ERROR_LIMIT, "no memory for %zu rules", count);
+	policy->rules = rules;
+	policy->rule_size = size;
+	return 0;
+}
+
+int
+policy_add(struct policy *policy, const struct rule *rule, struct error *err)
+{
+	if (rules_reserve(policy, policy->rule_count + 1, err) < 0)
+		return -1;
+	policy->rules[policy->rule_count++] = *rule;
+	return 0;
+}
+
+int
+policy_merge(struct policy *base, const struct policy *layer, struct error *err)
+{
+	if (rules_reserve(base, base->rule_count + layer->rule_count, err) < 0)
+		return -1;
+	if (layer->rule_count > 0)
+		memcpy(base->rules + base->rule_count, layer->rules, layer->rule_count * sizeof(*layer->rules));
+	base->rule_count += layer->rule_count;
+	if (layer->name[0] != '\0')
+		memcpy(base->name, layer->name, sizeof(base->name));
+	if (layer->ech_set) {
+		base->ech = layer->ech;
+		base->ech_set = true;
+	}
+	return 0;
+}
+
+/* The whole file, at most POLICY_FILE_MAX bytes. *ret_text is the caller's. */
+static int
+file_load(int fd, const char *name, char **ret_text, size_t *ret_len, struct error *err)
+{
+	char *text = NULL, *grown;
+	size_t size = 0, len = 0;
+	ssize_t got;
+
+	for (;;) {
+		if (len == size) {
+			size = size == 0 ? READ_SIZE_FIRST : 2 * size;
+			grown = realloc(text, size);
+			if (grown == NULL) {
+				free(text);
+				return error_set(err, ERROR_LIMIT, "%s: no memory to read it", name);
+			}
+			text = grown;
+		}
+		got = read(fd, text + len, size - len);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0) {
+			free(text);
+			return error_sys(err, errno, "cannot read %s", name);
+		}
+		if (got == 0)
+			break;
+		len += (size_t)got;
+		if (len > POLICY_FILE_MAX) {
+			free(text);
+			return error_set(err, ERROR_POLICY, "%s: larger than %u bytes", name, POLICY_FILE_MAX);
+		}
+	}
+	*ret_text = text;
+	*ret_len = len;
+	return 0;
+}
+
+int
+policy_read_file(const char *path, struct policy *ret_policy, struct error *err)
+{
+	bool is_stdin = strcmp(path, "-") == 0;
+	const char *name = is_stdin ? "stdin" : path;
+	int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), result;
+	char *text = NULL;
+	size_t len = 0;
+
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+		return error_set(err, ERROR_NOT_FOUND, "no policy file %s", name);
+	if (fd < 0)
+		return error_sys(err, errno, "cannot open %s", name);
+	result = file_load(fd, name, &text, &len, err);
+	if (!is_stdin)
+		close(fd);
+	if (result == 0)
+		result = policy_parse(text, len, name, ret_policy, err);
+	free(text);
+	return result;
+}
+
+static void
+ports_print(FILE *out, const struct rule *rule)
+{
+	fprintf(out, "    ports: [");
+	for (size_t i = 0; i < rule->range_count; i++) {
+		const struct port_range *range = &rule->ranges[i];
+
+		fprintf(out, i == 0 ? "" : ", ");
+		if (range->first == range->last)
+			fprintf(out, "%u", range->first);
+		else
+			fprintf(out, "\"%u-%u\"", range->first, range->last);
+	}
+	fprintf(out, "]\n");
+}
+
+/* Names and prefixes are quoted always: "*" and ":" mean something else to YAML. */
+static void
+rule_print(FILE *out, const struct rule *rule)
+{
+	char prefix[ADDR_TEXT_MAX + 4];
+
+	if (rule->kind == RULE_HOST)
+		fprintf(out, "  - host: \"%s%s\"\n", rule->wildcard ? "*." : "", rule->name.text);
+	else
+		fprintf(out, "  - cidr: \"%s\"\n", prefix_format(&rule->prefix, prefix));
+	if (rule->range_count > 0)
+		ports_print(out, rule);
+	if (rule->proto == IPPROTO_UDP)
+		fprintf(out, "    udp: true\n");
+}
+
+static void
+list_print(FILE *out, const struct policy *policy, enum rule_action action, const char *key)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < policy->rule_count; i++) {
+		if (policy->rules[i].action != action)
+			continue;
+		if (!any)
+			fprintf(out, "%s:\n", key);
+		any = true;
+		rule_print(out, &policy->rules[i]);
+	}
+	if (!any)
+		fprintf(out, "%s: []\n", key);
+}
+
+char *
+policy_format(const struct policy *policy)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+	bool failed;
+
+	if (out == NULL)
+		return NULL;
+	fprintf(out, "version: 1\n");
+	if (policy->name[0] != '\0')
+		fprintf(out, "name: \"%s\"\n", policy->name);
+	if (policy->ech_set)
+		fprintf(out, "ech: %s\n", policy->ech == POLICY_ECH_DENY ? "deny" : "grease-ok");
+	list_print(out, policy, RULE_ALLOW, "allow");
+	list_print(out, policy, RULE_DENY, "deny");
+	failed = ferror(out) != 0;
+	if (fclose(out) != 0 || failed) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* One rule: reading its word form strictly, checking it, printing it.
+ *
+ * A rule that cannot apply is refused when it is read, not ignored when traffic comes: what is on the never list, ports
+ * that never leave (53, UDP 443), patterns that are not a whole leftmost "*". Texts are (pointer, length) throughout and
+ * every complaint names the remedy. */
+#include "policy/rule.h"
+
+#include "base/escape.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A word longer than any rule: refused unread. */
+#define RULE_WORD_MAX 1024
+/* How much of a wrong word a message repeats, escaped. */
+#define QUOTE_MAX 160
+
+#define PORT_DNS 53
+#define PORT_HTTPS 443
+
+struct quote {
+	char text[QUOTE_MAX];
+};
+
+static struct quote
+quote(const char *text, size_t len)
+{
+	struct quote quoted;
+
+	escape_terminal(text, len, quoted.text, sizeof(quoted.text));
+	return quoted;
+}
+
+static int complain(struct error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static int
+complain(struct error *err, const char *fmt, ...)
+{
+	char text[ERROR_TEXT_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	return error_set(err, ERROR_POLICY, "%s", text);
+}
+
+static bool
+holds(const char *text, size_t len, const char *part)
+{
+	return len > 0 && memmem(text, len, part, strlen(part)) != NULL;
+}
+
+/* What people paste instead of a host name; says so better than "bad character" does. */
+static int
+host_look(const char *text, size_t len, struct error *err)
+{
+	struct quote shown = quote(text, len);
+
+	if (holds(text, len, "://"))
+		return complain(err, "'%s' is a URL; give only the host, as in example.com", shown.text);
+	if (holds(text, len, "@"))
+		return complain(err, "'%s' holds '@'; give only the host, without a user", shown.text);
+	if (holds(text, len, "[") || holds(text, len, "]"))
+		return complain(err, "'%s': brackets go around an IPv6 address only, as in [2600::1]:443", shown.text);
+	if (holds(text, len, "/"))
+		return complain(err, "'%s' holds '/'; give only the host, without a path", shown.text);
+	if (holds(text, len, "*"))
+		return complain(
+		    err, "'%s': '*' stands only for whole labels in front, as in *.example.com", shown.text);
+	return 0;
+}
+
+static int
+host_name(struct rule *rule, const char *text, size_t len, struct error *err)
+{
+	struct addr addr;
+	enum name_error error;
+
+	if (host_look(text, len, err) < 0)
+		return -1;
+	if (addr_parse(text, len, &addr))
+		return complain(err, "'%s' is an address, not a host name%s", quote(text, len).text,
+		    rule->wildcard ? "" : "; write it as a cidr");
+	if (holds(text, len, ":"))
+		return complain(err, "'%s' holds ':'; ports are named apart from the host", quote(text, len).text);
+	error = name_from_user(text, len, &rule->name);
+	if (error == NAME_OK)
+		return 0;
+	return complain(err, "host name '%s' %s", quote(text, len).text, name_error_text(error));
+}
+
+int
+rule_set_host(struct rule *rule, const char *text, size_t len, struct error *err)
+{
+	rule->kind = RULE_HOST;
+	rule->wildcard = len >= 2 && text[0] == '*' && text[1] == '.';
+	if (len == 0)
+		return complain(err, "the host is empty; name one, as in example.com");
+	if (!rule->wildcard)
+		return host_name(rule, text, len, err);
+	if (len == 2)
+		return complain(err, "'*.' names no host; write *.example.com");
+	return host_name(rule, text + 2, len - 2, err);
+}
+
+/* The prefix a person meant who left host bits in; "" when it is no prefix at all. */
+static void
+cidr_mended(const char *text, size_t len, char ret_text[ADDR_TEXT_MAX + 4])
+{
+	const char *slash = len == 0 ? NULL : memchr(text, '/', len);
+	struct prefix prefix;
+	unsigned int bits = 0;
+	size_t rest;
+
+	ret_text[0] = '\0';
+	if (slash == NULL || !addr_parse(text, (size_t)(slash - text), &prefix.addr))
+		return;
+	rest = len - (size_t)(slash - text) - 1;
+	if (rest == 0 || rest > 3 || (prefix.addr.family == 4 && memchr(text, ':', len) != NULL))
+		return;
+	for (size_t i = 1; i <= rest; i++) {
+		if (slash[i] < '0' || slash[i] > '9')
+			return;
+		bits = bits * 10 + (unsigned int)(slash[i] - '0');
+	}
+	if (bits > 128)
+		return;
+	prefix.bits = (uint8_t)bits;
+	for (unsigned int bit = bits; bit < 128; bit++)
+		prefix.addr.bytes[bit / 8] &= (uint8_t) ~(0x80u >> bit % 8);
+	prefix_format(&prefix, ret_text);
+	if (!prefix_parse(ret_text, strlen(ret_text), &prefix))
+		ret_text[0] = '\0';
+}
+
+int
+rule_set_cidr(struct rule *rule, const char *text, size_t len, struct error *err)
+{
+	char mended[ADDR_TEXT_MAX + 4];
+
+	rule->kind = RULE_CIDR;
+	if (prefix_parse(text, len, &rule->prefix))
+		return 0;
+	cidr_mended(text, len, mended);
+	if (mended[0] != '\0')
+		return complain(err, "'%s' has bits set behind its length; write %s", quote(text, len).text, mended);
+	return complain(
+	    err, "'%s' is no address range; write it as 140.82.112.0/20 or 2600::/32", quote(text, len).text);
+}
+
+/* Decimal, no sign, no leading zero, 1..65535; 0 when it is not. */
+static uint16_t
+port_parse(const char *text, size_t len)
+{
+	unsigned int port = 0;
+
+	if (len == 0 || len > 5 || text[0] == '0')
+		return 0;
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return 0;
+		port = port * 10 + (unsigned int)(text[i] - '0');
+	}
+	return port <= UINT16_MAX ? (uint16_t)port : 0;
+}
+
+/* Put a range among the others; ranges that meet or overlap become one, so that equal sets print equally. */
+static int
+range_add(struct rule *rule, struct port_range range, struct error *err)
+{
+	struct port_range merged[RULE_RANGES_MAX + 1];
+	size_t count = 0, i = 0;
+
+	for (; i < rule->range_count && rule->ranges[i].last + 1 < range.first; i++)
+		merged[count++] = rule->ranges[i];
+	for (; i < rule->range_count && rule->ranges[i].first <= range.last + 1; i++) {
+		if (rule->ranges[i].first < range.first)
+			range.first = rule->ranges[i].first;
+		if (rule->ranges[i].last > range.last)
+			range.last = rule->ranges[i].last;
+	}
+	merged[count++] = range;
+	for (; i < rule->range_count; i++)
+		merged[count++] = rule->ranges[i];
+	if (count > RULE_RANGES_MAX)
+		return complain(err, "more than %d port ranges in one rule; split it", RULE_RANGES_MAX);
+	memcpy(rule->ranges, merged, count * sizeof(merged[0]));
+	rule->range_count = (uint8_t)count;
+	return 0;
+}
+
+int
+rule_add_ports(struct rule *rule, const char *text, size_t len, struct error *err)
+{
+	const char *dash = len == 0 ? NULL : memchr(text, '-', len);
+	size_t first_len = dash == NULL ? len : (size_t)(dash - text);
+	struct port_range range;
+
+	range.first = port_parse(text, first_len);
+	range.last = dash == NULL ? range.first : port_parse(dash + 1, len - first_len - 1);
+	if (range.first == 0 || range.last == 0)
+		return complain(
+		    err, "'%s' is no port; ports are 1 to 65535, as in 22 or 8000-8010", quote(text, len).text);
+	if (range.first > range.last)
+		return complain(
+		    err, "port range '%s' is backwards; write %u-%u", quote(text, len).text, range.last, range.first);
+	return range_add(rule, range, err);
+}
+
+int
+rule_parse_ports(struct rule *rule, const char *text, size_t len, struct error *err)
+{
+	const char *end = text + len, *item = text, *comma;
+
+	rule->proto = IPPROTO_TCP;
+	rule->range_count = 0;
+	memset(rule->ranges, 0, sizeof(rule->ranges));
+	if (len >= 4 && memcmp(end - 4, "/udp", 4) == 0) {
+		rule->proto = IPPROTO_UDP;
+		end -= 4;
+	} else if (len >= 4 && memcmp(end - 4, "/tcp", 4) == 0) {
+		end -= 4;
+	}
+	if (item == end)
+		return complain(err, "no port is named; write one, as in :443, or leave the ':' out");
+	for (;;) {
+		comma = memchr(item, ',', (size_t)(end - item));
+		if (rule_add_ports(rule, item, (size_t)((comma == NULL ? end : comma) - item), err) < 0)
+			return -1;
+		if (comma == NULL)
+			return 0;
+		item = comma + 1;
+		if (item == end)
+			return complain(err, "a port is missing behind the last ','");
+	}
+}
+
+/* "[v6]", "[v6/n]", each with or without ":ports". */
+static int
+bracket_parse(struct rule *rule, const char *word, size_t len, struct error *err)
+{
+	const char *close = memchr(word, ']', len);
+	size_t inner = close == NULL ? 0 : (size_t)(close - word) - 1, rest;
+
+	if (close == NULL)
+		return complain(err, "'%s' has no closing bracket", quote(word, len).text);
+	if (memchr(word + 1, ':', inner) == NULL || !prefix_parse(word + 1, inner, &rule->prefix))
+		return complain(
+		    err, "'%s': brackets go around an IPv6 address only, as in [2600::1]:443", quote(word, len).text);
+	rule->kind = RULE_CIDR;
+	rest = len - inner - 2;
+	if (rest == 0)
+		return 0;
+	if (close[1] != ':')
+		return complain(err, "'%s': only ':' and ports may follow the bracket", quote(word, len).text);
+	return rule_parse_ports(rule, close + 2, rest - 1, err);
+}
+
+static int
+word_parse(struct rule *rule, const char *word, size_t len, struct error *err)
+{
+	const char *colon;
+	size_t target;
+	struct addr addr;
+
+	if (len == 0)
+		return complain(err, "the rule is empty; name a host, as in example.com");
+	if (len > RULE_WORD_MAX)
+		return complain(err, "the rule is longer than %d bytes", RULE_WORD_MAX);
+	if (holds(word, len, "://") || holds(word, len, "@"))
+		return host_look(word, len, err);
+	if (word[0] == '[')
+		return bracket_parse(rule, word, len, err);
+	if (prefix_parse(word, len, &rule->prefix)) {
+		rule->kind = RULE_CIDR;
+		return 0;
+	}
+	colon = memchr(word, ':', len);
+	target = colon == NULL ? len : (size_t)(colon - word);
+	if (colon != NULL && memchr(word, ']', len) == NULL && memchr(colon + 1, ':', len - target - 1) != NULL)
+		return complain(err, "'%s' holds more than one ':'; write host:port, or [2600::1]:443 for IPv6",
+		    quote(word, len).text);
+	if (addr_parse(word, target, &addr) ||
+	    (memchr(word, '/', target) != NULL && word[0] >= '0' && word[0] <= '9')) {
+		if (rule_set_cidr(rule, word, target, err) < 0)
+			return -1;
+	} else if (rule_set_host(rule, word, target, err) < 0) {
+		return -1;
+	}
+	return colon == NULL ? 0 : rule_parse_ports(rule, colon + 1, len - target - 1, err);
+}
+
+int
+rule_parse(enum rule_action action, const char *word, struct rule *ret_rule, struct error *err)
+{
+	struct rule rule = {.action = action};
+
+	if (word_parse(&rule, word, strnlen(word, RULE_WORD_MAX + 1), err) < 0)
+		return -1;
+	if (rule.proto == 0 && action == RULE_ALLOW)
+		rule.proto = IPPROTO_TCP;
+	if (rule_check(&rule, err) < 0)
+		return -1;
+	*ret_rule = rule;
+	return 0;
+}
+
+static bool
+names_port(const struct rule *rule, uint16_t port)
+{
+	for (size_t i = 0; i < rule->range_count; i++)
+		if (rule->ranges[i].first <= port && port <= rule->ranges[i].last)
+			return true;
+	return false;
+}
+
+static int
+check_shape(const struct rule *rule, struct error *err)
+{
+	if (rule->range_count > RULE_RANGES_MAX)
+		return complain(err, "more than %d port ranges in one rule; split it", RULE_RANGES_MAX);
+	for (size_t i = 0; i < rule->range_count; i++)
+		if (rule->ranges[i].first == 0 || rule->ranges[i].first > rule->ranges[i].last ||
+		    (i > 0 && rule->ranges[i].first <= rule->ranges[i - 1].last))
+			return complain(err, "port ranges are out of order");
+	if (rule->proto != IPPROTO_TCP && rule->proto != IPPROTO_UDP &&
+	    (rule->proto != 0 || rule->action == RULE_ALLOW))
+		return complain(err, "rules are for TCP or UDP");
+	if (rule->action == RULE_DENY && (rule->proto == 0) != (rule->range_count == 0))
+		return complain(err, "a deny rule names both protocol and ports, or neither");
+	return 0;
+}
+
+static int
+check_ports(const struct rule *rule, struct error *err)
+{
+	unsigned int count = 0;
+
+	for (size_t i = 0; i < rule->range_count; i++)
+		count += rule->ranges[i].last - rule->ranges[i].first + 1u;
+	if (rule->range_count == 0 && rule->kind == RULE_CIDR)
+		return complain(err, "a rule for addresses must name its ports, as in 140.82.112.0/20:22");
+	if (rule->range_count == 0 && rule->proto == IPPROTO_UDP)
+		return complain(err, "a rule for UDP must name its ports, as in example.com:5000/udp");
+	if (names_port(rule, PORT_DNS))
+		return complain(
+		    err, "port 53 cannot be allowed: DNS is answered by postern itself; leave the port out");
+	if (rule->proto == IPPROTO_UDP && names_port(rule, PORT_HTTPS))
+		return complain(
+		    err, "UDP port 443 (QUIC) cannot be allowed: browsers fall back to TCP, where names are checked");
+	if (rule->proto == IPPROTO_UDP && count > RULE_UDP_PORTS_MAX)
+		return complain(err, "%u UDP ports in one rule; at most %d can be served", count, RULE_UDP_PORTS_MAX);
+	if (rule->kind == RULE_HOST && count > RULE_HOST_PORTS_MAX)
+		return complain(err, "%u ports for one host; at most %d can be opened", count, RULE_HOST_PORTS_MAX);
+	return 0;
+}
+
+static int
+check_cidr(const struct rule *rule, struct error *err)
+{
+	char text[ADDR_TEXT_MAX + 4];
+	const struct never_prefix *row;
+
+	if (!prefix_touches_never(&rule->prefix, &row))
+		return 0;
+	prefix_format(&rule->prefix, text);
+	if (row->prefix.bits == rule->prefix.bits)
+		return complain(err, "%s is %s and can never be allowed", text, row->why);
+	if (row->prefix.bits < rule->prefix.bits)
+		return complain(err, "%s lies in %s (%s) and can never be allowed", text, row->text, row->why);
+	return complain(err, "%s holds %s (%s), which can never be allowed; name the public ranges you need", text,
+	    row->text, row->why);
+}
+
+static int
+check_host(const struct rule *rule, struct error *err)
+{
+	const struct never_name *row;
+
+	if (rule->wildcard && memchr(rule->name.text, '.', rule->name.len) == NULL)
+		return complain(err, "'*.%s' spans a whole top-level domain; name the hosts you need", rule->name.text);
+	row = name_never(&rule->name);
+	if (row != NULL)
+		return complain(
+		    err, "host name '%s' can never be allowed: %s (%s)", rule->name.text, row->why, row->name);
+	return 0;
+}
+
+int
+rule_check(const struct rule *rule, struct error *err)
+{
+	if (check_shape(rule, err) < 0)
+		return -1;
+	/* A deny rule may name what is refused anyway. */
+	if (rule->action == RULE_DENY)
+		return 0;
+	if ((rule->kind == RULE_HOST ? check_host(rule, err) : check_cidr(rule, err)) < 0)
+		return -1;
+	return check_ports(rule, err);
+}
+
+static size_t
+ports_format(const struct rule *rule, char *text, size_t size)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < rule->range_count; i++) {
+		const struct port_range *range = &rule->ranges[i];
+		const char *lead = i == 0 ? ":" : ",";
+
+		if (range->first == range->last)
+			len += (size_t)snprintf(text + len, size - len, "%s%u", lead, range->first);
+		else
+			len += (size_t)snprintf(text + len, size - len, "%s%u-%u", lead, range->first, range->last);
+	}
+	if (rule->proto == IPPROTO_UDP)
+		len += (size_t)snprintf(text + len, size - len, "/udp");
+	return len;
+}
+
+const char *
+rule_format(const struct rule *rule, char ret_text[RULE_TEXT_MAX])
+{
+	const struct addr *addr = &rule->prefix.addr;
+	char prefix[ADDR_TEXT_MAX + 4];
+	int len;
+
+	if (rule->kind == RULE_HOST) {
+		len = snprintf(ret_text, RULE_TEXT_MAX, "%s%s", rule->wildcard ? "*." : "", rule->name.text);
+	} else {
+		if (rule->prefix.bits == (addr->family == 4 ? 32 : 128))
+			addr_format(addr, prefix);
+		else
+			prefix_format(&rule->prefix, prefix);
+		len = snprintf(ret_text, RULE_TEXT_MAX, addr->family == 6 ? "[%s]" : "%s", prefix);
+	}
+	ports_format(rule, ret_text + len, RULE_TEXT_MAX - (size_t)len);
+	return ret_text;
+}
+
+bool
+rule_equal(const struct rule *a, const struct rule *b)
+{
+	if (a->action != b->action || a->kind != b->kind || a->proto != b->proto || a->range_count != b->range_count)
+		return false;
+	if (memcmp(a->ranges, b->ranges, a->range_count * sizeof(a->ranges[0])) != 0)
+		return false;
+	if (a->kind == RULE_HOST)
+		return a->wildcard == b->wildcard && name_equal(&a->name, &b->name);
+	return a->prefix.bits == b->prefix.bits && addr_equal(&a->prefix.addr, &b->prefix.addr);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Private to snapshot_*.c: how a compiled policy lies in memory, and what its maker and its readers both derive.
+ *
+ * The block is one header, then sections at offsets that are multiples of SNAP_ALIGN, in native byte order: it never
+ * leaves the machine. Rules are records of fixed size that point into a pool of port ranges and one of strings. Three
+ * hash tables (exact host, wildcard host, prefix) lead to the first rule of each key; rules of the same key are chained
+ * by rising index, so that a chain ends. */
+#ifndef POSTERN_POLICY_SNAPSHOT_FORMAT_H
+#define POSTERN_POLICY_SNAPSHOT_FORMAT_H
+
+#include "policy/snapshot.h"
+
+#define SNAP_MAGIC "PSTNSNP1"
+#define SNAP_VERSION 1
+#define SNAP_ALIGN 8
+/* Beyond what POLICY_RULES_MAX rules of the longest kind come to. */
+#define SNAP_SIZE_MAX (256u << 20)
+/* Steps of one lookup. A table is half empty, so that real ones need a dozen; its maker tries another seed if not. */
+#define SNAP_PROBE_MAX 128
+/* Keys that one question can hit: an exact name and 126 parents, or 129 prefix lengths. */
+#define SNAP_HEADS_MAX 130
+
+/* Rules of one key: bounds what a name of many parents can cost. */
+#define SNAP_CHAIN_MAX 256
+
+enum snap_kind { SNAP_EXACT = 0, SNAP_WILDCARD, SNAP_CIDR, SNAP_KIND_MAX };
+
+struct snap_rule {
+	uint8_t action; /* enum rule_action */
+	uint8_t kind;   /* enum snap_kind */
+	uint8_t proto;  /* IPPROTO_TCP, IPPROTO_UDP; 0 in a deny rule for everything */
+	uint8_t range_count;
+	uint32_t ranges;      /* index of the first in the pool */
+	uint32_t next;        /* 1 + index of the next rule of this key; 0: none */
+	uint32_t name;        /* host: offset in strings, inside text */
+	uint32_t text;        /* offset in strings, NUL-terminated */
+	uint32_t origin;      /* likewise */
+	uint8_t name_len;     /* host */
+	struct prefix prefix; /* cidr */
+	uint8_t zero;
+};
+
+struct snap_slot {
+	uint32_t tag;  /* upper half of the key's hash */
+	uint32_t rule; /* 1 + index; 0: empty */
+};
+
+struct snap_section {
+	uint64_t offset;
+	uint32_t count; /* elements */
+	uint32_t zero;
+};
+
+struct snap_header {
+	char magic[8];
+	uint32_t version;
+	uint32_t ech; /* enum policy_ech */
+	uint64_t size;
+	uint64_t seed; /* of the hash tables */
+	struct snap_section rules;
+	struct snap_section ports;                 /* struct port_range */
+	struct snap_section strings;               /* char; the last one is NUL */
+	struct snap_section tables[SNAP_KIND_MAX]; /* struct snap_slot; powers of two */
+	struct snap_section ranges;                /* struct addr_range */
+	struct snap_section udp_ports;             /* uint16_t, rising */
+};
+
+/* Pointers into a block, whether it is being made or read. */
+struct snap_view {
+	const struct snap_header *header;
+	const struct snap_rule *rules;
+	const struct port_range *ports;
+	const char *strings;
+	const struct snap_slot *tables[SNAP_KIND_MAX];
+	uint32_t masks[SNAP_KIND_MAX]; /* slots - 1 */
+	uint64_t seed;
+	uint32_t rule_count;
+};
+
+struct snapshot {
+	void *base; /* mapping, owned */
+	size_t size;
+	struct snap_view view;
+	const struct addr_range *ranges;
+	const uint16_t *udp_ports;
+	uint32_t range_count, udp_port_count;
+	uint8_t lengths[2][129]; /* prefix lengths that address rules use, falling; IPv4, IPv6 */
+	uint8_t length_count[2];
+	char hash[65];
+};
+
+/* A key while its hash is computed: bytes are fed from the end of a name, so that each parent's hash is on the way. */
+static inline uint64_t
+snap_hash_step(uint64_t hash, uint8_t byte)
+{
+	return (hash ^ byte) * 0x100000001b3u; /* FNV-1a, 64 bits */
+}
+
+static inline uint64_t
+snap_hash_start(uint64_t seed)
+{
+	return 0xcbf29ce484222325u ^ (seed * 0x9e3779b97f4a7c15u);
+}
+
+/* FNV's low bits mix badly; both halves are used. */
+static inline uint64_t
+snap_hash_end(uint64_t hash)
+{
+	hash ^= hash >> 32;
+	hash *= 0xd6e8feb86659fd93u;
+	return hash ^ hash >> 32;
+}
+
+uint64_t snap_hash_name(uint64_t seed, const char *name, size_t len);
+uint64_t snap_hash_prefix(uint64_t seed, const struct prefix *prefix);
+uint64_t snap_hash_rule(const struct snap_view *view, const struct snap_rule *rule);
+
+/* Same kind, same name or prefix? */
+bool snap_same_key(const struct snap_view *view, const struct snap_rule *a, const struct snap_rule *b);
+
+/* The UDP ports of all allow rules, rising. 0, or -1 with ERROR_LIMIT when there are more than RULE_UDP_PORTS_MAX. */
+int snap_derive_udp_ports(
+    const struct snap_view *view, uint16_t ret_ports[RULE_UDP_PORTS_MAX], size_t *ret_count, struct error *err);
+/* What ranges_compute says about the block's address rules; *ret_ranges (SNAPSHOT_RANGES_MAX) is the caller's. */
+int snap_derive_ranges(
+    const struct snap_view *view, struct addr_range **ret_ranges, size_t *ret_count, struct error *err);
+
+#endif
