@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Theory of operation. The sandbox's namespace delivers every packet to port 53, whatever its destination, to the sockets
+ * that the keeper made there. A datagram's destination comes with it (IP_PKTINFO) and becomes the source of the reply, so
+ * that a stub which asked 8.8.8.8 hears from 8.8.8.8 (CASES C-05). Nothing that arrives here is ever forwarded: each
+ * message becomes a query of ours or a refusal (gateway/dns_query.c). */
+#include "gateway/dns.h"
+
+#include "gateway/dns_upstream.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Largest datagram looked at. A query is a header, one question, one OPT record; the rest is room for padding. A longer
+ * one arrives cut, does not parse, and is refused. */
+#define DNS_UDP_QUERY_MAX 4096
+
+union dns_control {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(struct in_pktinfo))];
+};
+
+/* The destination address of a received datagram; false when the kernel did not say. */
+static bool
+udp_destination(struct msghdr *msg, struct addr *ret_addr)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
+		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+			struct in_pktinfo info;
+
+			memcpy(&info, CMSG_DATA(c), sizeof(info));
+			*ret_addr = addr_from_ipv4(&info.ipi_addr);
+			return true;
+		}
+		if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+			struct in6_pktinfo info;
+
+			memcpy(&info, CMSG_DATA(c), sizeof(info));
+			*ret_addr = addr_from_ipv6(&info.ipi6_addr);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Read one datagram. False: there is none. */
+static bool
+udp_receive(struct dns_udp *udp)
+{
+	uint8_t bytes[DNS_UDP_QUERY_MAX];
+	struct sockaddr_storage from;
+	union dns_control control;
+	struct iovec iov = {.iov_base = bytes, .iov_len = sizeof(bytes)};
+	struct msghdr msg = {.msg_name = &from,
+	    .msg_namelen = sizeof(from),
+	    .msg_iov = &iov,
+	    .msg_iovlen = 1,
+	    .msg_control = control.bytes,
+	    .msg_controllen = sizeof(control.bytes)};
+	struct dns_origin origin = {.transport = IPPROTO_UDP, .udp = udp};
+	ssize_t n = recvmsg(udp->source.fd, &msg, 0);
+
+	if (n < 0)
+		return errno == EINTR;
+	if (addr_from_sockaddr((struct sockaddr *)&from, &origin.src, &origin.sport) &&
+	    udp_destination(&msg, &origin.server))
+		dns_query_take(udp->server, &origin, bytes, (size_t)n);
+	return true;
+}
+
+static void
+udp_handler(struct loop_source *source, uint32_t events)
+{
+	struct dns_udp *udp = loop_owner(source, struct dns_udp, source);
+
+	(void)events;
+	for (int i = 0; i < DNS_UDP_ROUND && udp_receive(udp); i++)
+		;
+}
+
+/* Name the source address of a datagram that goes out. */
+static void
+udp_put_source(struct msghdr *msg, union dns_control *control, const struct addr *addr)
+{
+	struct cmsghdr *c;
+
+	memset(control, 0, sizeof(*control));
+	msg->msg_control = control->bytes;
+	msg->msg_controllen =
+	    addr->family == 4 ? CMSG_SPACE(sizeof(struct in_pktinfo)) : CMSG_SPACE(sizeof(struct in6_pktinfo));
+	c = CMSG_FIRSTHDR(msg);
+	if (addr->family == 4) {
+		struct in_pktinfo info = {0};
+
+		memcpy(&info.ipi_spec_dst, addr->bytes, 4);
+		c->cmsg_level = IPPROTO_IP;
+		c->cmsg_type = IP_PKTINFO;
+		c->cmsg_len = CMSG_LEN(sizeof(info));
+		memcpy(CMSG_DATA(c), &info, sizeof(info));
+	} else {
+		struct in6_pktinfo info = {0};
+
+		memcpy(&info.ipi6_addr, addr->bytes, 16);
+		c->cmsg_level = IPPROTO_IPV6;
+		c->cmsg_type = IPV6_PKTINFO;
+		c->cmsg_len = CMSG_LEN(sizeof(info));
+		memcpy(CMSG_DATA(c), &info, sizeof(info));
+	}
+}
+
+void
+dns_udp_reply(const struct dns_origin *origin, const uint8_t *bytes, size_t len)
+{
+	struct sockaddr_storage to;
+	union dns_control control;
+	uint8_t copy[DNS_UDP_MAX];
+	struct iovec iov = {.iov_base = copy, .iov_len = len};
+	struct msghdr msg = {.msg_name = &to, .msg_iov = &iov, .msg_iovlen = 1};
+
+	if (len > sizeof(copy))
+		return;
+	memcpy(copy, bytes, len);
+	msg.msg_namelen = addr_to_sockaddr(&origin->src, origin->sport, &to);
+	udp_put_source(&msg, &control, &origin->server);
+	sendmsg(origin->udp->source.fd, &msg, MSG_NOSIGNAL);
+}
+
+static int
+udp_start(struct dns_server *server, struct dns_udp *udp, int fd)
+{
+	udp->server = server;
+	udp->source.fd = fd;
+	udp->source.handler = udp_handler;
+	return loop_source_add(server->sandbox->gateway->loop, &udp->source, EPOLLIN);
+}
+
+static int
+upstream_ensure(struct gateway *gateway)
+{
+	if (gateway->dns_upstream != NULL)
+		return 0;
+	return dns_upstream_new(gateway->loop, gateway->resolvers, gateway->resolver_count, &gateway->dns_upstream);
+}
+
+/* Close those of the descriptors that no source has taken over yet. */
+static void
+fds_close(const int *fds, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
+int
+dns_attach(struct sandbox *sandbox, int udp4, int udp6, int tcp4, int tcp6)
+{
+	int fds[4] = {udp4, udp6, tcp4, tcp6};
+	struct dns_server *server = calloc(1, sizeof(*server));
+	int rc = server == NULL ? -ENOMEM : upstream_ensure(sandbox->gateway);
+
+	if (rc == 0)
+		rc = dns_budget_init(&server->budget, server);
+	if (rc < 0) {
+		free(server);
+		fds_close(fds, 4);
+		return rc;
+	}
+	server->sandbox = sandbox;
+	for (size_t i = 0; i < 2; i++)
+		server->udp[i].source.fd = server->tcp[i].source.fd = -1;
+	sandbox->dns = server;
+	for (size_t i = 0; rc == 0 && i < 4; i++) {
+		if (fds[i] < 0)
+			continue;
+		rc = i < 2 ? udp_start(server, &server->udp[i], fds[i])
+			   : dns_tcp_start(server, &server->tcp[i - 2], fds[i]);
+		fds[i] = -1;
+	}
+	if (rc < 0) {
+		fds_close(fds, 4);
+		dns_detach(sandbox);
+	}
+	return rc;
+}
+
+void
+dns_detach(struct sandbox *sandbox)
+{
+	struct dns_server *server = sandbox->dns;
+	struct loop *loop = sandbox->gateway->loop;
+
+	if (server == NULL)
+		return;
+	dns_tcp_stop(server);
+	dns_query_drop_all(server);
+	dns_budget_close(&server->budget);
+	for (size_t i = 0; i < 2; i++) {
+		int fd = loop_source_remove(loop, &server->udp[i].source);
+
+		if (fd >= 0)
+			close(fd);
+	}
+	sandbox->dns = NULL;
+	free(server);
+}

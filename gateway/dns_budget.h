@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* How much one sandbox may ask: queries a second, and fresh name bytes that reach a name server (tunnelling).
+ *
+ * Below an allowed wildcard a guest can write data into the labels of names that it makes up; whoever serves that zone
+ * reads them (CASES C-21). Names asked for again carry nothing new and cost nothing. */
+#ifndef POSTERN_GATEWAY_DNS_BUDGET_H
+#define POSTERN_GATEWAY_DNS_BUDGET_H
+
+#include "base/loop.h"
+#include "policy/addr.h"
+#include "policy/name.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Queries a second, and how many at once after a pause: far above any program, below what would fill the log's queue. */
+#define DNS_BUDGET_QUERIES_S 4000
+#define DNS_BUDGET_QUERIES 20000
+/* Bytes of names not seen lately that may go upstream: a browser needs 2 to 6 KB for a large page. */
+#define DNS_BUDGET_NAME_BYTES_S 256
+#define DNS_BUDGET_NAME_BYTES 32768
+/* Names remembered as seen (by hash, newest in its slot). */
+#define DNS_BUDGET_SEEN 1024
+/* Queries over the rate are counted in one record in this time. */
+#define DNS_BUDGET_RECORD_MS 1000
+
+struct dns_server;
+struct dns_origin;
+
+struct dns_budget {
+	struct dns_server *server;
+	int64_t refilled_ms;   /* clock_mono_ms */
+	int64_t queries_milli; /* thousandths of a query left */
+	int64_t name_bytes_milli;
+	uint32_t seen[DNS_BUDGET_SEEN];
+	uint64_t over_count;               /* refused and not yet recorded */
+	struct addr over_src, over_server; /* of the last one */
+	uint16_t over_sport;
+	uint8_t over_transport;
+	struct loop_timer timer;
+};
+
+/* 0 or -EIO. */
+int dns_budget_init(struct dns_budget *budget, struct dns_server *server);
+/* Record what is still counted, stop the timer. */
+void dns_budget_close(struct dns_budget *budget);
+
+/* May one more query be looked at? False: refuse it, and tell dns_budget_over. */
+bool dns_budget_query(struct dns_budget *budget);
+/* A query was refused because of the rate: it is counted in the next summary record. */
+void dns_budget_over(struct dns_budget *budget, const struct dns_origin *origin);
+/* May this name go upstream? */
+bool dns_budget_name(struct dns_budget *budget, const struct name *name);
+
+#endif

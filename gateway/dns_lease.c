@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Theory of operation. The addresses of an answer become reachable here, so here they are judged. Each address is held
+ * against the never list and the host's own addresses; one bad address refuses the whole answer, because a name that
+ * points into the inside is not to be trusted with the rest (CASES C-08). A deny rule by address only takes that address
+ * away. What is left is multiplied with the ports that the policy opens for the name and sent to the keeper in batches.
+ * Only when the kernel has acknowledged the last batch does the name enter the lease table, and only then does the
+ * guest get the answer (CASES C-13): a guest that connects at once finds the door open.
+ *
+ * When a batch fails, earlier ones stay in the kernel until their timeout. They open nothing: without an entry in the
+ * lease table the gateway refuses the connection. */
+#include "gateway/dns_query.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What an address is worth to a guest. */
+enum addr_worth { ADDR_FINE, ADDR_REFUSED, ADDR_UNKNOWN /* the kernel did not say */ };
+
+static enum addr_worth
+addr_judge(struct dns_query *query, const struct addr *addr)
+{
+	char text[ADDR_TEXT_MAX];
+	const struct never_prefix *row = addr_never(addr);
+
+	if (row != NULL) {
+		snprintf(
+		    query->detail, sizeof(query->detail), "%s: %s, %s", addr_format(addr, text), row->text, row->why);
+		return ADDR_REFUSED;
+	}
+	switch (route_lookup(&query->server->sandbox->gateway->route, addr)) {
+	case ROUTE_UNICAST:
+	case ROUTE_NONE:
+		return ADDR_FINE;
+	case ROUTE_HOST:
+		snprintf(
+		    query->detail, sizeof(query->detail), "%s: an address of the host itself", addr_format(addr, text));
+		return ADDR_REFUSED;
+	case ROUTE_ERROR:
+		break;
+	}
+	return ADDR_UNKNOWN;
+}
+
+bool
+dns_lease_refuse_chain(struct dns_query *query)
+{
+	for (size_t i = 0; i < query->chain.count; i++) {
+		const struct never_name *row = name_never(&query->chain.names[i]);
+
+		if (row == NULL)
+			continue;
+		snprintf(query->detail, sizeof(query->detail), "CNAME to %.80s: %.32s", query->chain.names[i].text,
+		    row->why);
+		dns_query_finish_denied(query, REASON_DNS_REBIND);
+		return true;
+	}
+	return false;
+}
+
+/* The ports that the policy opens for the name. */
+struct lease_ports {
+	size_t count;
+	struct proto_port ports[DNS_LEASE_PORTS_MAX];
+};
+
+/* Append the address's elements. False: it opens nothing, because deny rules take every port away. */
+static bool
+lease_elements(struct dns_query *query, const struct lease_ports *ports, const struct addr *addr)
+{
+	const struct snapshot *policy = query->server->sandbox->policy;
+	size_t before = query->lease_count;
+
+	for (size_t i = 0; i < ports->count; i++) {
+		const struct proto_port *p = &ports->ports[i];
+		struct decision decision = snapshot_decide_addr(policy, addr, p->proto, p->port);
+
+		/* Port 53 is ours in every sandbox; the keeper takes a lease for it as a sign of madness. */
+		if (p->port == 53 || p->port == 0)
+			continue;
+		if (decision.verdict != VERDICT_ALLOWED && decision.reason != REASON_NO_RULE)
+			continue;
+		query->leases[query->lease_count++] =
+		    (struct tap_lease){.addr = *addr, .proto = p->proto, .port = p->port};
+	}
+	return query->lease_count > before;
+}
+
+/* Take an address that was judged fine into the answer. False: the answer is full, or a deny rule covers it. */
+static bool
+lease_admit(struct dns_query *query, const struct lease_ports *ports, const struct addr *addr)
+{
+	for (size_t i = 0; i < query->addr_count; i++)
+		if (addr_equal(&query->addrs[i], addr))
+			return true;
+	if (query->addr_count == DNS_LEASE_ADDRS_MAX || !lease_elements(query, ports, addr))
+		return false;
+	query->addrs[query->addr_count++] = *addr;
+	return true;
+}
+
+static int
+lease_prepare(struct dns_query *query, struct lease_ports *ret_ports)
+{
+	ret_ports->count = snapshot_host_ports(
+	    query->server->sandbox->policy, &query->question.name, ret_ports->ports, DNS_LEASE_PORTS_MAX);
+	if (ret_ports->count > DNS_LEASE_PORTS_MAX)
+		ret_ports->count = DNS_LEASE_PORTS_MAX;
+	query->addr_count = query->lease_count = query->lease_sent = query->service_count = 0;
+	free(query->leases);
+	query->leases = calloc(DNS_LEASE_ADDRS_MAX * (ret_ports->count + 1), sizeof(struct tap_lease));
+	return query->leases == NULL ? -ENOMEM : 0;
+}
+
+/* The kernel knows; now the table that judges connections. */
+static void
+lease_commit(struct dns_query *query)
+{
+	struct sandbox *sandbox = query->server->sandbox;
+
+	if (sandbox->generation != query->generation) {
+		dns_query_restart(query);
+		return;
+	}
+	for (size_t i = 0; i < query->addr_count; i++) {
+		int rc = lease_add(
+		    &sandbox->leases, &query->question.name, &query->addrs[i], query->lifetime_s + LEASE_GRACE_S);
+
+		if (rc < 0) {
+			dns_query_finish_broken(
+			    query, rc == -ENOSPC ? "the sandbox's lease table is full" : "no memory");
+			return;
+		}
+	}
+	dns_query_finish_allowed(query, DNS_NOERROR, true);
+}
+
+static void
+lease_send(struct dns_query *query)
+{
+	struct sandbox *sandbox = query->server->sandbox;
+	size_t count = query->lease_count - query->lease_sent;
+	int rc;
+
+	if (count > TAP_LEASE_BATCH_MAX)
+		count = TAP_LEASE_BATCH_MAX;
+	rc = link_lease_add(&sandbox->gateway->link, &query->link, sandbox->id, query->leases + query->lease_sent,
+	    count, query->lifetime_s + 2 * LEASE_GRACE_S);
+	if (rc < 0) {
+		dns_query_finish_broken(query, "the keeper cannot be asked for leases");
+		return;
+	}
+	query->lease_sent += count;
+	query->state = DNS_QUERY_LEASING;
+}
+
+static void
+lease_handler(struct link_request *request, int status, const void *body)
+{
+	struct dns_query *query = loop_owner(request, struct dns_query, link);
+
+	(void)body;
+	if (status != 0)
+		dns_query_finish_broken(
+		    query, status == -ENOSPC ? "the sandbox's lease set is full" : "the keeper refused a lease");
+	else if (query->lease_sent < query->lease_count)
+		lease_send(query);
+	else
+		lease_commit(query);
+}
+
+/* TTLs: the guest never keeps an answer for longer than the lease lasts (CASES C-11). */
+static void
+lease_times(struct dns_query *query)
+{
+	uint32_t ttl_s = query->chain.ttl_s;
+
+	query->lifetime_s = ttl_s < LEASE_MIN_S ? LEASE_MIN_S : ttl_s > LEASE_MAX_S ? LEASE_MAX_S : ttl_s;
+	query->ttl_s = ttl_s < query->lifetime_s ? ttl_s : query->lifetime_s;
+}
+
+/* A and AAAA. */
+static void
+lease_addresses(struct dns_query *query, const struct dns_answer *answer, const struct lease_ports *ports)
+{
+	size_t admitted = 0;
+
+	for (size_t i = 0; i < answer->addr_count; i++) {
+		switch (addr_judge(query, &answer->addrs[i])) {
+		case ADDR_FINE:
+			break;
+		case ADDR_REFUSED:
+			dns_query_finish_denied(query, REASON_DNS_REBIND);
+			return;
+		case ADDR_UNKNOWN:
+			dns_query_finish_broken(query, "the kernel did not answer a route lookup");
+			return;
+		}
+	}
+	for (size_t i = 0; i < answer->addr_count; i++)
+		admitted += lease_admit(query, ports, &answer->addrs[i]);
+	if (query->addr_count == 0) {
+		snprintf(query->detail, sizeof(query->detail), "every address is denied by an address rule");
+		dns_query_finish_denied(query, REASON_RULE_DENY);
+		return;
+	}
+	if (admitted < answer->addr_count)
+		snprintf(query->detail, sizeof(query->detail), "%zu of %zu addresses admitted", admitted,
+		    answer->addr_count);
+	lease_send(query);
+}
+
+/* Keep of one family's hints what can be leased. */
+static void
+service_filter_hints(struct dns_query *query, const struct lease_ports *ports, struct addr *hints, size_t *count)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < *count; i++)
+		if (addr_judge(query, &hints[i]) == ADDR_FINE && lease_admit(query, ports, &hints[i]))
+			hints[kept++] = hints[i];
+	*count = kept;
+}
+
+static void
+service_take(struct dns_query *query, const struct dns_bytes *rdata, const struct lease_ports *ports)
+{
+	struct sandbox *sandbox = query->server->sandbox;
+	const struct name *name = &query->question.name;
+	const struct name *owner = query->chain.count == 0 ? name : &query->chain.names[query->chain.count - 1];
+	struct dns_service service;
+	struct dns_rdata *slot = &query->services[query->service_count];
+	const char *wrong = dns_service_read(rdata->bytes, rdata->len, owner, &service);
+
+	if (wrong == NULL && service.port != 0 &&
+	    snapshot_decide_host(sandbox->policy, name, IPPROTO_TCP, service.port).verdict != VERDICT_ALLOWED)
+		wrong = "a port that is not allowed";
+	if (wrong != NULL) {
+		snprintf(query->detail, sizeof(query->detail), "record left out: %s", wrong);
+		return;
+	}
+	service_filter_hints(query, ports, service.hints4, &service.hint4_count);
+	if (!route_has_ipv6(&sandbox->gateway->route))
+		service.hint6_count = 0;
+	service_filter_hints(query, ports, service.hints6, &service.hint6_count);
+	slot->len = dns_service_write(&service, slot->bytes);
+	if (slot->len > 0)
+		query->service_count++;
+}
+
+/* HTTPS and SVCB: hints are leased like addresses; a record without any needs no lease. */
+static void
+lease_services(struct dns_query *query, const struct dns_answer *answer, const struct lease_ports *ports)
+{
+	if (query->services == NULL)
+		query->services = calloc(DNS_SERVICES_MAX, sizeof(*query->services));
+	if (query->services == NULL) {
+		dns_query_finish_broken(query, "no memory");
+		return;
+	}
+	for (size_t i = 0; i < answer->service_count; i++)
+		service_take(query, &answer->services[i], ports);
+	if (query->service_count == 0)
+		dns_query_finish_allowed(query, DNS_NOERROR, false);
+	else if (query->addr_count == 0)
+		dns_query_finish_allowed(query, DNS_NOERROR, true);
+	else
+		lease_send(query);
+}
+
+void
+dns_lease_start(struct dns_query *query, const struct dns_answer *answer)
+{
+	struct lease_ports ports;
+
+	query->link.handler = lease_handler;
+	lease_times(query);
+	if (query->question.type == DNS_TYPE_CNAME)
+		dns_query_finish_allowed(query, DNS_NOERROR, true);
+	else if (lease_prepare(query, &ports) < 0)
+		dns_query_finish_broken(query, "no memory");
+	else if (answer->service_count > 0)
+		lease_services(query, answer, &ports);
+	else
+		lease_addresses(query, answer, &ports);
+}
