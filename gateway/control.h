@@ -61,8 +61,8 @@ struct control {
 	struct ipc keeper;
 	struct recorder recorder;
 	struct route route;
-	int listen_fd;          /* from the keeper; -1 until it came */
-	bool auditor_known;     /* the first channel to the auditor came */
+	int listen_fd;      /* from the keeper; -1 until it came */
+	bool auditor_known; /* the first channel to the auditor came */
 	bool stopping;
 	int64_t stop_deadline_ms;
 	struct loop_timer stop_timer;
@@ -75,33 +75,36 @@ struct control {
 	struct control_job *running, *waiting; /* control_job.c; waiting is in order of arrival */
 	uint64_t last_tag;
 
-	void *sandboxes;        /* tsearch tree of struct control_sandbox, by name */
+	void *sandboxes; /* tsearch tree of struct control_sandbox, by name */
 	size_t sandbox_count;
-	int state_fd;           /* <state_dir>/sandboxes */
+	int state_fd; /* <state_dir>/sandboxes */
 	int64_t last_id;
-	size_t restores_left;   /* sandboxes not yet re-attached after the start */
+	char (*restore_names)[TAP_NAME_MAX]; /* control_restore.c: what is to be re-attached after the start */
+	size_t restore_count, restore_at;
+	size_t restores_active, restores_left;
+	bool restore_pumping;
 };
 
 /* One attached sandbox, or one whose stored state is broken. */
 struct control_sandbox {
 	char name[TAP_NAME_MAX];
-	int64_t id;                          /* 0: its attachment could not be read */
-	uint32_t uid;                        /* who attached it */
-	struct tap_config config;            /* netns_fd unused */
-	char netns_source[MSG_PATH_MAX];     /* NETNS: the container's namespace as given, or "" */
-	int32_t pid;                         /* NETNS: as given, or 0 */
-	uint64_t netns_dev, netns_ino;       /* NETNS: of the container's namespace, once attached */
-	char netns[MSG_PATH_MAX];            /* our namespace */
+	int64_t id;                      /* 0: its attachment could not be read */
+	uint32_t uid;                    /* who attached it */
+	struct tap_config config;        /* netns_fd unused */
+	char netns_source[MSG_PATH_MAX]; /* NETNS: the container's namespace as given, or "" */
+	int32_t pid;                     /* NETNS: as given, or 0 */
+	uint64_t netns_dev, netns_ino;   /* NETNS: of the container's namespace, once attached */
+	char netns[MSG_PATH_MAX];        /* our namespace */
 	uint8_t gateway_mac[6];
 	uint32_t generation, last_generation; /* in force; highest ever used */
-	char hash[65];                       /* of the snapshot in force */
+	char hash[65];                        /* of the snapshot in force */
 	char policy_file[CONTROL_POLICY_FILE_MAX];
-	char *policy_text;                   /* verbatim; NULL: no policy file. Owned */
-	struct policy edits;                 /* live edits */
-	struct snapshot *snapshot;           /* in force; owned; NULL while nothing could be compiled */
-	bool restoring;                      /* waits for the keeper after a start */
-	bool attached;                       /* the keeper has it */
-	char error[ERROR_TEXT_MAX];          /* what is broken, or "" */
+	char *policy_text;          /* verbatim; NULL: no policy file. Owned */
+	struct policy edits;        /* live edits */
+	struct snapshot *snapshot;  /* in force; owned; NULL while nothing could be compiled */
+	bool restoring;             /* waits for the keeper after a start */
+	bool attached;              /* the keeper has it */
+	char error[ERROR_TEXT_MAX]; /* what is broken, or "" */
 };
 
 /* -- control_http.c: requests ------------------------------------------------------------------------------------- */
@@ -117,8 +120,8 @@ struct control_request {
 	size_t body_len, body_size;
 	bool dispatched, suspended, answered;
 	unsigned int status;
-	char *answer;                      /* JSON text, owned until handed to the library */
-	const char *allow;                 /* 405: methods that the path has */
+	char *answer;      /* JSON text, owned until handed to the library */
+	const char *allow; /* 405: methods that the path has */
 };
 
 /* Serve on control->listen_fd. Returns 0 or -1. */
@@ -152,15 +155,16 @@ struct control_job {
 	struct control *control;
 	struct control_request *request; /* NULL: nobody waits (restore, resync) */
 	char name[TAP_NAME_MAX];         /* the sandbox that it changes; "": changes none, runs at once */
+	char target[TAP_NAME_MAX];       /* the path's sandbox, for jobs that change nothing */
 	uint32_t uid;
 	void (*start)(struct control_job *job);
 	/* The keeper's answer, of the awaited type and size; NULL when none came in time. Must end the job or ask again. */
 	void (*handler)(struct control_job *job, const void *answer);
-	uint64_t tag;                    /* awaited; 0: none */
+	uint64_t tag; /* awaited; 0: none */
 	uint16_t answer_type;
 	struct loop_timer timer;
-	json_t *body;                    /* request's; a reference is held */
-	void *data;                      /* the operation's own, released by data_free */
+	json_t *body; /* request's; a reference is held */
+	void *data;   /* the operation's own, released by data_free */
 	void (*data_free)(void *data);
 };
 
@@ -187,8 +191,8 @@ int control_sandbox_insert(struct control *control, struct control_sandbox *sand
 void control_sandbox_remove(struct control *control, struct control_sandbox *sandbox);
 void control_sandbox_free(struct control_sandbox *sandbox);
 /* In order of names. */
-void control_sandbox_each(struct control *control, void (*handler)(struct control_sandbox *sandbox, void *context),
-    void *context);
+void control_sandbox_each(
+    struct control *control, void (*handler)(struct control_sandbox *sandbox, void *context), void *context);
 /* "attached", "restoring", "broken" */
 const char *control_sandbox_state(const struct control_sandbox *sandbox);
 /* What the API shows: a line of the list, or everything. New reference; NULL without memory. */
@@ -203,21 +207,49 @@ int control_attachment_parse(struct control_sandbox *sandbox, const char *text, 
 
 void control_attach_handler(struct control_request *request, json_t *body);
 void control_detach_handler(struct control_request *request, json_t *body);
-/* After a start: load everything from disk and re-attach it, a window at a time. */
+/* Ask the keeper to attach; fd is the snapshot, which stays the caller's. */
+int control_attach_ask(struct control_job *job, const struct control_sandbox *sandbox, bool adopt, int fd,
+    void (*handler)(struct control_job *job, const void *answer), struct error *err);
+/* What the keeper made of it becomes the sandbox's. */
+void control_attach_take(struct control_sandbox *sandbox, const struct msg_attached *attached);
+int control_attachment_store(struct control *control, const struct control_sandbox *sandbox, struct error *err);
+/* The kernel no longer has it and its folder is put aside: remove the folder, record, forget. why may be NULL. */
+void control_detach_finish(struct control *control, struct control_sandbox *sandbox, uint32_t uid, const char *why);
+
+/* -- control_restore.c --------------------------------------------------------------------------------------------- */
+
+/* Load everything from disk and begin to re-attach it. */
 int control_restore(struct control *control, struct error *err);
 
 /* -- control_policy.c ---------------------------------------------------------------------------------------------- */
 
+struct control_change {
+	bool replaces_file; /* policy_text and policy_file are the new ones; otherwise edits are */
+	char *policy_text;  /* owned */
+	char policy_file[CONTROL_POLICY_FILE_MAX];
+	struct policy edits; /* all of them, as they will be */
+	int fd;              /* sealed snapshot; -1 until compiled */
+	struct snapshot *snapshot;
+	uint32_t generation;
+	size_t changed;   /* rules added or withdrawn; 0: nothing is done */
+	json_t *change;   /* ["+allow x", "-deny y"] */
+	json_t *warnings; /* [text] */
+};
+
+/* Compile policy text (may be NULL) and edits. Returns the sealed descriptor and opens it. */
+int control_policy_compile(const char *policy_text, const char *policy_file, const struct policy *edits, int *ret_fd,
+    struct snapshot **ret_snapshot, struct error *err);
+/* A change of an attached sandbox, beginning as a copy of what is in force; the job owns it. On failure NULL, and the
+ * job has ended. */
+struct control_change *control_change_begin(struct control_job *job, struct control_sandbox **ret_sandbox);
+/* Compile, store, send, and answer the job; or fail it with all as it was. */
+void control_change_apply(struct control_job *job, struct control_sandbox *sandbox, struct control_change *change);
+
+/* -- control_rules.c ----------------------------------------------------------------------------------------------- */
+
 void control_rules_handler(struct control_request *request, json_t *body);
 void control_revoke_handler(struct control_request *request, json_t *body);
 void control_policy_handler(struct control_request *request, json_t *body);
-/* Compile policy text (may be NULL) and edits. Returns the sealed descriptor and opens it. */
-int control_policy_compile(const char *policy_text, const char *policy_file, const struct policy *edits,
-    int *ret_fd, struct snapshot **ret_snapshot, struct error *err);
-/* Parse rule words into edits; words is a JSON array of strings or NULL. Rules that are there already are skipped;
- * *ret_changed counts the others. change (may be NULL) gets "+allow word". */
-int control_edits_add(struct policy *edits, enum rule_action action, const json_t *words, uint32_t uid,
-    size_t *ret_changed, json_t *change, struct error *err);
 
 /* -- control_edits.c ----------------------------------------------------------------------------------------------- */
 
@@ -225,6 +257,10 @@ int control_policy_copy(struct policy *ret_copy, const struct policy *policy, st
 /* Stored form of live edits: the policy's YAML, with one comment line a rule that says who made it. */
 char *control_edits_format(const struct policy *edits);
 int control_edits_parse(const char *text, size_t len, struct policy *ret_edits, struct error *err);
+/* Parse rule words into edits; words is a JSON array of strings or NULL. Rules that are there already are skipped; the
+ * others are added to *ret_changed, and to change (may be NULL) as "+allow word". */
+int control_edits_add(struct policy *edits, enum rule_action action, const json_t *words, uint32_t uid,
+    size_t *ret_changed, json_t *change, struct error *err);
 
 /* -- control_explain.c --------------------------------------------------------------------------------------------- */
 

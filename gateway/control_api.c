@@ -12,15 +12,15 @@ static void api_list_handler(struct control_request *request, json_t *body);
 static void api_show_handler(struct control_request *request, json_t *body);
 
 static const struct control_route api_routes[] = {
-	{"GET", "/v1/status", 0, api_status_handler},
-	{"GET", "/v1/sandboxes", 0, api_list_handler},
-	{"POST", "/v1/sandboxes", CONTROL_POLICY_BODY_MAX, control_attach_handler},
-	{"GET", "/v1/sandboxes/*", 0, api_show_handler},
-	{"DELETE", "/v1/sandboxes/*", 0, control_detach_handler},
-	{"POST", "/v1/sandboxes/*/rules", CONTROL_BODY_MAX, control_rules_handler},
-	{"DELETE", "/v1/sandboxes/*/rules", CONTROL_BODY_MAX, control_revoke_handler},
-	{"PUT", "/v1/sandboxes/*/policy", CONTROL_POLICY_BODY_MAX, control_policy_handler},
-	{"POST", "/v1/sandboxes/*/test", CONTROL_BODY_MAX, control_test_handler},
+    {"GET", "/v1/status", 0, api_status_handler},
+    {"GET", "/v1/sandboxes", 0, api_list_handler},
+    {"POST", "/v1/sandboxes", CONTROL_POLICY_BODY_MAX, control_attach_handler},
+    {"GET", "/v1/sandboxes/*", 0, api_show_handler},
+    {"DELETE", "/v1/sandboxes/*", 0, control_detach_handler},
+    {"POST", "/v1/sandboxes/*/rules", CONTROL_BODY_MAX, control_rules_handler},
+    {"DELETE", "/v1/sandboxes/*/rules", CONTROL_BODY_MAX, control_revoke_handler},
+    {"PUT", "/v1/sandboxes/*/policy", CONTROL_POLICY_BODY_MAX, control_policy_handler},
+    {"POST", "/v1/sandboxes/*/test", CONTROL_BODY_MAX, control_test_handler},
 };
 #define API_ROUTES (sizeof(api_routes) / sizeof(api_routes[0]))
 
@@ -50,12 +50,12 @@ api_allow(const char *pattern)
 	static const struct {
 		const char *pattern, *allow;
 	} allows[] = {
-		{"/v1/status", "GET"},
-		{"/v1/sandboxes", "GET, POST"},
-		{"/v1/sandboxes/*", "GET, DELETE"},
-		{"/v1/sandboxes/*/rules", "POST, DELETE"},
-		{"/v1/sandboxes/*/policy", "PUT"},
-		{"/v1/sandboxes/*/test", "POST"},
+	    {"/v1/status", "GET"},
+	    {"/v1/sandboxes", "GET, POST"},
+	    {"/v1/sandboxes/*", "GET, DELETE"},
+	    {"/v1/sandboxes/*/rules", "POST, DELETE"},
+	    {"/v1/sandboxes/*/policy", "PUT"},
+	    {"/v1/sandboxes/*/test", "POST"},
 	};
 
 	for (size_t i = 0; i < sizeof(allows) / sizeof(allows[0]); i++)
@@ -116,7 +116,8 @@ static void
 api_add_role(json_t *roles, const char *role, const struct msg_role_status *status)
 {
 	json_array_append_new(roles,
-	    json_pack("{s:s, s:i, s:I}", "role", role, "pid", (int)status->pid, "restarts", (json_int_t)status->restarts));
+	    json_pack(
+		"{s:s, s:i, s:I}", "role", role, "pid", (int)status->pid, "restarts", (json_int_t)status->restarts));
 }
 
 /* What should be in force and is not, each with its consequence. */
@@ -128,14 +129,14 @@ api_missing(const struct control *control, const struct msg_status *status, size
 		bool is;
 		const char *text;
 	} rows[] = {
-		{status->rootless != 0, "separate users: rootless, all roles share the caller's uid"},
-		{status->host_chain == 0, "host chain: no second layer on the host refuses never-list destinations"},
-		{status->confined == 0, "seccomp: not in force in every role"},
-		{status->audit_ok == 0 || !control->recorder.writable,
-		    "audit: the log cannot be written, new connections are refused"},
-		{status->gateway_count == 0, "gateway: none is running, nothing leaves"},
-		{control->restores_left > 0, "restore: sandboxes are still being re-attached after a start"},
-		{broken > 0, "sandboxes: some are broken, see \"broken\""},
+	    {status->rootless != 0, "separate users: rootless, all roles share the caller's uid"},
+	    {status->host_chain == 0, "host chain: no second layer on the host refuses never-list destinations"},
+	    {status->confined == 0, "seccomp: not in force in every role"},
+	    {status->audit_ok == 0 || !control->recorder.writable,
+		"audit: the log cannot be written, new connections are refused"},
+	    {status->gateway_count == 0, "gateway: none is running, nothing leaves"},
+	    {control->restores_left > 0, "restore: sandboxes are still being re-attached after a start"},
+	    {broken > 0, "sandboxes: some are broken, see \"broken\""},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -211,7 +212,7 @@ api_not_found(struct control_job *job)
 {
 	struct error err;
 
-	error_set(&err, ERROR_NOT_FOUND, "no sandbox %s", job->request->name);
+	error_set(&err, ERROR_NOT_FOUND, "no sandbox %s", job->target);
 	control_job_fail(job, &err);
 }
 
@@ -236,7 +237,7 @@ static void
 api_show_answer(struct control_job *job, const void *answer)
 {
 	const struct msg_leases_done *leases = answer;
-	struct control_sandbox *sandbox = control_sandbox_find(job->control, job->request->name);
+	struct control_sandbox *sandbox = control_sandbox_find(job->control, job->target);
 	json_t *object;
 
 	if (sandbox == NULL) {
@@ -254,7 +255,7 @@ api_show_answer(struct control_job *job, const void *answer)
 static void
 api_show_start(struct control_job *job)
 {
-	struct control_sandbox *sandbox = control_sandbox_find(job->control, job->request->name);
+	struct control_sandbox *sandbox = control_sandbox_find(job->control, job->target);
 	struct msg_leases ask = {0};
 	struct error err;
 
@@ -263,8 +264,8 @@ api_show_start(struct control_job *job)
 		return;
 	}
 	ask.id = sandbox->id;
-	if (!sandbox->attached
-	    || control_job_ask(job, MSG_LEASES, &ask, sizeof(ask), -1, MSG_LEASES_DONE, api_show_answer, &err) < 0)
+	if (!sandbox->attached ||
+	    control_job_ask(job, MSG_LEASES, &ask, sizeof(ask), -1, MSG_LEASES_DONE, api_show_answer, &err) < 0)
 		control_job_end(job, 200, control_sandbox_full(sandbox));
 }
 

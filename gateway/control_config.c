@@ -37,8 +37,8 @@ config_owner(const json_t *value, struct tap_config *config, struct error *err)
 		return -1;
 	if (config->kind != TAP_KIND_TAP)
 		return error_set(err, ERROR_USAGE, "\"owner\" is for a tap only");
-	if (strspn(text, "0123456789:") != strlen(text) || sscanf(text, "%10lu:%10lu%c", &uid, &gid, &end) != 2
-	    || uid >= (uid_t)-1 || gid >= (gid_t)-1)
+	if (strspn(text, "0123456789:") != strlen(text) || sscanf(text, "%10lu:%10lu%c", &uid, &gid, &end) != 2 ||
+	    uid >= (uid_t)-1 || gid >= (gid_t)-1)
 		return error_set(err, ERROR_USAGE, "\"owner\" must be UID:GID in numbers, such as 1000:1000");
 	config->owner_uid = (uid_t)uid;
 	config->owner_gid = (gid_t)gid;
@@ -55,8 +55,8 @@ config_mac(const json_t *value, struct tap_config *config, struct error *err)
 		return 0;
 	if (control_json_text(value, "mac", text, sizeof(text), err) < 0)
 		return -1;
-	if (strlen(text) != 17 || strspn(text, "0123456789abcdefABCDEF:") != 17
-	    || sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x%c", &b[0], &b[1], &b[2], &b[3], &b[4], &b[5], &end) != 6)
+	if (strlen(text) != 17 || strspn(text, "0123456789abcdefABCDEF:") != 17 ||
+	    sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x%c", &b[0], &b[1], &b[2], &b[3], &b[4], &b[5], &end) != 6)
 		return error_set(err, ERROR_USAGE, "\"mac\" must look like 06:00:ac:10:00:02");
 	for (int i = 0; i < 6; i++)
 		config->guest_mac[i] = (uint8_t)b[i];
@@ -97,11 +97,11 @@ config_guest(const json_t *value, const char *what, uint8_t family, struct addr 
 	if (control_json_text(value, what, text, sizeof(text), err) < 0)
 		return -1;
 	slash = strchr(text, '/');
-	if (slash == NULL || strspn(slash + 1, "0123456789") != strlen(slash + 1)
-	    || sscanf(slash + 1, "%3u%c", &length, &end) != 1 || length < 1 || length > max
-	    || !addr_parse(text, (size_t)(slash - text), &parsed) || parsed.family != family)
-		return error_set(err, ERROR_USAGE, "\"%s\" must be an IPv%u address with its prefix length, such as %s", what,
-		    family, family == 4 ? "172.16.0.2/30" : "fd00::2/64");
+	if (slash == NULL || strspn(slash + 1, "0123456789") != strlen(slash + 1) ||
+	    sscanf(slash + 1, "%3u%c", &length, &end) != 1 || length < 1 || length > max ||
+	    !addr_parse(text, (size_t)(slash - text), &parsed) || parsed.family != family)
+		return error_set(err, ERROR_USAGE, "\"%s\" must be an IPv%u address with its prefix length, such as %s",
+		    what, family, family == 4 ? "172.16.0.2/30" : "fd00::2/64");
 	*addr = parsed;
 	*bits = (uint8_t)length;
 	*gateway = config_default_gateway(addr, *bits);
@@ -129,8 +129,8 @@ config_source(const struct control_config_json *json, struct control_sandbox *sa
 {
 	int64_t pid = 0;
 
-	if (control_json_text(json->netns, "netns", sandbox->netns_source, sizeof(sandbox->netns_source), err) < 0
-	    || control_json_integer(json->pid, "pid", 1, INT32_MAX, &pid, err) < 0)
+	if (control_json_text(json->netns, "netns", sandbox->netns_source, sizeof(sandbox->netns_source), err) < 0 ||
+	    control_json_integer(json->pid, "pid", 1, INT32_MAX, &pid, err) < 0)
 		return -1;
 	sandbox->pid = (int32_t)pid;
 	if (sandbox->config.kind == TAP_KIND_TAP && (json->netns != NULL || json->pid != NULL))
@@ -151,15 +151,16 @@ control_config_parse(const struct control_config_json *json, struct control_sand
 		return -1;
 	if (config->kind == TAP_KIND_NETNS)
 		snprintf(config->ifname, sizeof(config->ifname), "eth0");
-	if (control_json_text(json->ifname, "ifname", config->ifname, sizeof(config->ifname), err) < 0
-	    || config_owner(json->owner, config, err) < 0 || config_mac(json->mac, config, err) < 0
-	    || config_guest(json->guest_ip, "guest_ip", 4, &config->guest4, &config->bits4, &config->gateway4, err) < 0
-	    || config_gateway(json->gateway_ip, "gateway_ip", 4, &config->gateway4, err) < 0
-	    || config_guest(json->guest_ip6, "guest_ip6", 6, &config->guest6, &config->bits6, &config->gateway6, err) < 0
-	    || config_gateway(json->gateway_ip6, "gateway_ip6", 6, &config->gateway6, err) < 0
-	    || config_source(json, sandbox, err) < 0
-	    || control_json_text(json->policy_file, "policy_file", sandbox->policy_file, sizeof(sandbox->policy_file), err)
-		< 0)
+	if (control_json_text(json->ifname, "ifname", config->ifname, sizeof(config->ifname), err) < 0 ||
+	    config_owner(json->owner, config, err) < 0 || config_mac(json->mac, config, err) < 0 ||
+	    config_guest(json->guest_ip, "guest_ip", 4, &config->guest4, &config->bits4, &config->gateway4, err) < 0 ||
+	    config_gateway(json->gateway_ip, "gateway_ip", 4, &config->gateway4, err) < 0 ||
+	    config_guest(json->guest_ip6, "guest_ip6", 6, &config->guest6, &config->bits6, &config->gateway6, err) <
+		0 ||
+	    config_gateway(json->gateway_ip6, "gateway_ip6", 6, &config->gateway6, err) < 0 ||
+	    config_source(json, sandbox, err) < 0 ||
+	    control_json_text(
+		json->policy_file, "policy_file", sandbox->policy_file, sizeof(sandbox->policy_file), err) < 0)
 		return -1;
 	return tap_config_check(config, err);
 }
@@ -174,13 +175,13 @@ attachment_numbers(const struct attachment_json *json, struct control_sandbox *s
 {
 	int64_t version = 0, uid = 0, generation = 0, last = 0, dev = 0, ino = 0;
 
-	if (control_json_integer(json->version, "version", 1, 1, &version, err) < 0
-	    || control_json_integer(json->id, "id", 1, INT64_MAX, &sandbox->id, err) < 0
-	    || control_json_integer(json->uid, "uid", 0, UINT32_MAX, &uid, err) < 0
-	    || control_json_integer(json->generation, "generation", 0, UINT32_MAX, &generation, err) < 0
-	    || control_json_integer(json->last_generation, "last_generation", generation, UINT32_MAX, &last, err) < 0
-	    || control_json_integer(json->netns_dev, "netns_dev", 0, INT64_MAX, &dev, err) < 0
-	    || control_json_integer(json->netns_ino, "netns_ino", 0, INT64_MAX, &ino, err) < 0)
+	if (control_json_integer(json->version, "version", 1, 1, &version, err) < 0 ||
+	    control_json_integer(json->id, "id", 1, INT64_MAX, &sandbox->id, err) < 0 ||
+	    control_json_integer(json->uid, "uid", 0, UINT32_MAX, &uid, err) < 0 ||
+	    control_json_integer(json->generation, "generation", 0, UINT32_MAX, &generation, err) < 0 ||
+	    control_json_integer(json->last_generation, "last_generation", generation, UINT32_MAX, &last, err) < 0 ||
+	    control_json_integer(json->netns_dev, "netns_dev", 0, INT64_MAX, &dev, err) < 0 ||
+	    control_json_integer(json->netns_ino, "netns_ino", 0, INT64_MAX, &ino, err) < 0)
 		return -1;
 	sandbox->uid = (uint32_t)uid;
 	sandbox->generation = (uint32_t)generation;
@@ -195,15 +196,15 @@ attachment_read(json_t *object, struct control_sandbox *sandbox, struct error *e
 {
 	struct attachment_json json;
 	const struct control_field fields[] = {
-		CONTROL_CONFIG_FIELDS(json.config),
-		{"version", JSON_INTEGER, true, &json.version},
-		{"id", JSON_INTEGER, true, &json.id},
-		{"uid", JSON_INTEGER, true, &json.uid},
-		{"generation", JSON_INTEGER, true, &json.generation},
-		{"last_generation", JSON_INTEGER, true, &json.last_generation},
-		{"hash", JSON_STRING, true, &json.hash},
-		{"netns_dev", JSON_INTEGER, true, &json.netns_dev},
-		{"netns_ino", JSON_INTEGER, true, &json.netns_ino},
+	    CONTROL_CONFIG_FIELDS(json.config),
+	    {"version", JSON_INTEGER, true, &json.version},
+	    {"id", JSON_INTEGER, true, &json.id},
+	    {"uid", JSON_INTEGER, true, &json.uid},
+	    {"generation", JSON_INTEGER, true, &json.generation},
+	    {"last_generation", JSON_INTEGER, true, &json.last_generation},
+	    {"hash", JSON_STRING, true, &json.hash},
+	    {"netns_dev", JSON_INTEGER, true, &json.netns_dev},
+	    {"netns_ino", JSON_INTEGER, true, &json.netns_ino},
 	};
 
 	if (control_json_fields(object, fields, sizeof(fields) / sizeof(fields[0]), err) < 0)

@@ -16,7 +16,8 @@ struct control_config_json {
 #define CONTROL_CONFIG_FIELDS(json)                                                                                    \
 	{"name", JSON_STRING, true, &(json).name}, {"kind", JSON_STRING, true, &(json).kind},                          \
 	    {"ifname", JSON_STRING, false, &(json).ifname}, {"owner", JSON_STRING, false, &(json).owner},              \
-	    {"guest_ip", JSON_STRING, false, &(json).guest_ip}, {"gateway_ip", JSON_STRING, false, &(json).gateway_ip}, \
+	    {"guest_ip", JSON_STRING, false, &(json).guest_ip},                                                        \
+	    {"gateway_ip", JSON_STRING, false, &(json).gateway_ip},                                                    \
 	    {"guest_ip6", JSON_STRING, false, &(json).guest_ip6},                                                      \
 	    {"gateway_ip6", JSON_STRING, false, &(json).gateway_ip6}, {"mac", JSON_STRING, false, &(json).mac},        \
 	    {"netns", JSON_STRING, false, &(json).netns}, {"pid", JSON_INTEGER, false, &(json).pid},                   \

@@ -83,7 +83,8 @@ http_peer(struct MHD_Connection *connection, uint32_t *ret_uid)
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
 
-	if (info == NULL || getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || len != sizeof(peer))
+	if (info == NULL || getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 ||
+	    len != sizeof(peer))
 		return -1;
 	*ret_uid = peer.uid;
 	return 0;
@@ -148,8 +149,8 @@ http_collect(struct control_request *request, const char *bytes, size_t len)
 	if (len > request->route->body_max - request->body_len)
 		return false;
 	if (request->body_len + len > request->body_size) {
-		size_t size = request->body_size * 2 > request->body_len + len ? request->body_size * 2
-		                                                               : request->body_len + len;
+		size_t size =
+		    request->body_size * 2 > request->body_len + len ? request->body_size * 2 : request->body_len + len;
 		char *body = realloc(request->body, size);
 
 		if (body == NULL)

@@ -58,6 +58,8 @@ control_job_submit(struct control *control, struct control_request *request, con
 	job->body = json_incref(body);
 	job->timer.handler = job_timeout_handler;
 	snprintf(job->name, sizeof(job->name), "%s", name);
+	if (request != NULL)
+		memcpy(job->target, request->name, sizeof(job->target));
 	if (job_must_wait(control, name)) {
 		job_link(&control->waiting, job);
 		return;
@@ -106,8 +108,8 @@ control_job_deliver(struct control *control, const struct ipc_message *message)
 		job = job->next;
 	if (job == NULL)
 		return true;
-	if (message->header.type != job->answer_type || message->header.size != msg_size(job->answer_type, &fds)
-	    || message->header.fd_count != 0)
+	if (message->header.type != job->answer_type || message->header.size != msg_size(job->answer_type, &fds) ||
+	    message->header.fd_count != 0)
 		return false;
 	loop_timer_stop(control->loop, &job->timer);
 	job->tag = 0;

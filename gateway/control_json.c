@@ -34,7 +34,8 @@ control_json_parse(const char *text, size_t len, struct error *err)
 	json_t *object = json_loadb(text, len, JSON_REJECT_DUPLICATES, &where);
 
 	if (object == NULL) {
-		error_set(err, ERROR_USAGE, "body is not JSON: line %d, column %d: %s", where.line, where.column, where.text);
+		error_set(
+		    err, ERROR_USAGE, "body is not JSON: line %d, column %d: %s", where.line, where.column, where.text);
 		return NULL;
 	}
 	if (!json_is_object(object)) {
@@ -75,7 +76,8 @@ control_json_fields(json_t *object, const struct control_field *fields, size_t c
 
 	for (size_t i = 0; i < count; i++)
 		*fields[i].ret = NULL;
-	json_object_foreach (object, name, value) {
+	json_object_foreach(object, name, value)
+	{
 		const struct control_field *field = control_json_field(name, fields, count);
 
 		if (field == NULL)
@@ -120,7 +122,8 @@ control_json_integer(const json_t *value, const char *what, int64_t min, int64_t
 		return 0;
 	number = json_integer_value(value);
 	if (number < min || number > max)
-		return error_set(err, ERROR_USAGE, "\"%s\" must be between %lld and %lld", what, (long long)min, (long long)max);
+		return error_set(
+		    err, ERROR_USAGE, "\"%s\" must be between %lld and %lld", what, (long long)min, (long long)max);
 	*ret = number;
 	return 0;
 }

@@ -28,7 +28,7 @@ int control_json_fields(json_t *object, const struct control_field *fields, size
 int control_json_text(const json_t *value, const char *what, char *ret_text, size_t size, struct error *err);
 
 /* An integer member within [min, max]. Absent leaves *ret alone. */
-int control_json_integer(const json_t *value, const char *what, int64_t min, int64_t max, int64_t *ret,
-    struct error *err);
+int control_json_integer(
+    const json_t *value, const char *what, int64_t min, int64_t max, int64_t *ret, struct error *err);
 
 #endif

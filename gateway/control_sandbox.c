@@ -84,8 +84,8 @@ sandbox_visit(const void *node, VISIT which, void *context)
 }
 
 void
-control_sandbox_each(struct control *control, void (*handler)(struct control_sandbox *sandbox, void *context),
-    void *context)
+control_sandbox_each(
+    struct control *control, void (*handler)(struct control_sandbox *sandbox, void *context), void *context)
 {
 	struct sandbox_walk walk = {.handler = handler, .context = context};
 
@@ -248,7 +248,8 @@ control_sandbox_full(const struct control_sandbox *sandbox)
 	sandbox_set_addr(object, "dns", &sandbox->config.gateway4);
 	sandbox_set_addr(object, "dns6", &sandbox->config.gateway6);
 	json_object_set_new(object, "rules", sandbox_rules(sandbox->snapshot));
-	json_object_set_new(object, "policy", sandbox->policy_text == NULL ? json_null() : json_string(sandbox->policy_text));
+	json_object_set_new(
+	    object, "policy", sandbox->policy_text == NULL ? json_null() : json_string(sandbox->policy_text));
 	edits = sandbox->edits.rule_count == 0 ? NULL : policy_format(&sandbox->edits);
 	json_object_set_new(object, "edits", edits == NULL ? json_null() : json_string(edits));
 	free(edits);

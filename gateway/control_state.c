@@ -24,9 +24,9 @@
 #define STATE_PATH_MAX (TAP_NAME_MAX + 8)
 
 static const char *const state_file_names[] = {
-	[CONTROL_FILE_ATTACHMENT] = "attachment.json",
-	[CONTROL_FILE_POLICY] = "policy.yaml",
-	[CONTROL_FILE_EDITS] = "edits.yaml",
+    [CONTROL_FILE_ATTACHMENT] = "attachment.json",
+    [CONTROL_FILE_POLICY] = "policy.yaml",
+    [CONTROL_FILE_EDITS] = "edits.yaml",
 };
 static_assert(sizeof(state_file_names) / sizeof(state_file_names[0]) == CONTROL_FILE_MAX, "one name per file");
 
@@ -58,7 +58,8 @@ state_check_owner(int fd, const char *name, struct error *err)
 	if (fstat(fd, &st) < 0)
 		return state_sys(err, errno, "stat", name);
 	if (st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-		return error_set(err, ERROR_CORRUPT, "state: %s is owned or writable by others; refusing to use it", name);
+		return error_set(
+		    err, ERROR_CORRUPT, "state: %s is owned or writable by others; refusing to use it", name);
 	return 0;
 }
 
@@ -137,8 +138,8 @@ state_replace(int dir_fd, const char *file, const char *text, size_t len, struct
 }
 
 int
-control_state_write(int dir_fd, const char *name, enum control_file which, const char *text, size_t len,
-    struct error *err)
+control_state_write(
+    int dir_fd, const char *name, enum control_file which, const char *text, size_t len, struct error *err)
 {
 	const char *file = state_file_names[which];
 	int fd, rc = 0;
@@ -211,8 +212,8 @@ control_state_create(int dir_fd, const char *name, const struct control_files *f
 		return -1;
 	for (int i = 0; i < CONTROL_FILE_MAX && rc == 0; i++)
 		if (files->files[i].text != NULL)
-			rc = control_state_write(dir_fd, fresh, (enum control_file)i, files->files[i].text,
-			    files->files[i].len, err);
+			rc = control_state_write(
+			    dir_fd, fresh, (enum control_file)i, files->files[i].text, files->files[i].len, err);
 	if (rc == 0)
 		rc = state_rename(dir_fd, fresh, name, err);
 	if (rc < 0)

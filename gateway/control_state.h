@@ -17,12 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum control_file {
-	CONTROL_FILE_ATTACHMENT,
-	CONTROL_FILE_POLICY,
-	CONTROL_FILE_EDITS,
-	CONTROL_FILE_MAX
-};
+enum control_file { CONTROL_FILE_ATTACHMENT, CONTROL_FILE_POLICY, CONTROL_FILE_EDITS, CONTROL_FILE_MAX };
 
 struct control_text {
 	char *text; /* NUL-terminated; NULL: no such file */
@@ -42,8 +37,8 @@ int control_state_open(const char *state_dir, int *ret_dir_fd, struct error *err
 int control_state_create(int dir_fd, const char *name, const struct control_files *files, struct error *err);
 
 /* Replace one file; text NULL removes it. */
-int control_state_write(int dir_fd, const char *name, enum control_file which, const char *text, size_t len,
-    struct error *err);
+int control_state_write(
+    int dir_fd, const char *name, enum control_file which, const char *text, size_t len, struct error *err);
 
 /* Read all files of a sandbox; on success the caller frees. */
 int control_state_read(int dir_fd, const char *name, struct control_files *ret_files, struct error *err);

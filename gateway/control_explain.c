@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* POST /v1/sandboxes/NAME/test: what would happen to a connection, step by step, and which step ends it.
+ *
+ * The decisions are the very functions that DNS and proxy ask (policy/snapshot.h, addr_never, name_never, the kernel's
+ * route lookup), on the snapshot that is in force, so that test and traffic cannot disagree (CASES B-27). Leases come
+ * from the gateway. Nothing is resolved and nothing is sent. */
+#include "gateway/control.h"
+
+#include "gateway/control_json.h"
+#include "gateway/control_target.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPLAIN_TARGET_MAX 512
+
+struct explain {
+	struct control_target target;
+	char text[EXPLAIN_TARGET_MAX];
+	char shown[ADDR_PORT_TEXT_MAX + NAME_TEXT_MAX];
+	const struct snapshot *snapshot;
+	struct route *route;
+	json_t *steps;
+	enum verdict verdict; /* stays as the first denial set it */
+	enum reason reason;
+	uint32_t rule;
+};
+
+static void explain_step(struct explain *explain, const char *step, const char *result, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static void
+explain_step(struct explain *explain, const char *step, const char *result, const char *fmt, ...)
+{
+	char text[ERROR_TEXT_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	json_array_append_new(
+	    explain->steps, json_pack("{s:s, s:s, s:s}", "step", step, "result", result, "text", text));
+}
+
+static void
+explain_deny(struct explain *explain, enum reason reason, uint32_t rule)
+{
+	if (explain->verdict != VERDICT_ALLOWED)
+		return;
+	explain->verdict = VERDICT_DENIED;
+	explain->reason = reason;
+	explain->rule = rule;
+}
+
+/* A decision as a step. */
+static void
+explain_decision(struct explain *explain, const char *step, struct decision decision, const char *about)
+{
+	bool allowed = decision.verdict == VERDICT_ALLOWED;
+	const char *result = allowed ? "ok" : "denied";
+
+	if (decision.rule != SNAPSHOT_NO_RULE)
+		explain_step(explain, step, result, "%s: %s (%s)", about,
+		    snapshot_rule_text(explain->snapshot, decision.rule),
+		    snapshot_rule_origin(explain->snapshot, decision.rule));
+	else
+		explain_step(explain, step, result, "%s: %s", about, reason_sentence(decision.reason));
+	if (!allowed)
+		explain_deny(explain, decision.reason, decision.rule);
+}
+
+/* Is the address refused whatever the policy says? */
+static bool
+explain_never(struct explain *explain, const struct addr *addr)
+{
+	const struct never_prefix *row = addr_never(addr);
+	char text[ADDR_TEXT_MAX];
+
+	addr_format(addr, text);
+	if (row != NULL) {
+		explain_step(
+		    explain, "address", "denied", "%s is on the never list: %s, %s", text, row->text, row->why);
+		return true;
+	}
+	if (explain->route->fd >= 0 && route_lookup(explain->route, addr) == ROUTE_HOST) {
+		explain_step(explain, "address", "denied", "%s is an address of the host itself", text);
+		return true;
+	}
+	return false;
+}
+
+/* -- by name ------------------------------------------------------------------------------------------------------- */
+
+static bool
+explain_name(struct explain *explain)
+{
+	const struct never_name *never;
+
+	if (explain->target.name_error != NAME_OK) {
+		explain_step(explain, "name", "denied", "this %s", name_error_text(explain->target.name_error));
+		explain_deny(explain, REASON_DNS_DENIED, SNAPSHOT_NO_RULE);
+		return false;
+	}
+	never = name_never(&explain->target.name);
+	if (never != NULL) {
+		explain_step(explain, "name", "denied", "%s is refused whatever the policy says: %s",
+		    explain->target.name.text, never->why);
+		explain_deny(explain, REASON_NEVER_NAME, SNAPSHOT_NO_RULE);
+		return false;
+	}
+	explain_step(explain, "name", "ok", "%s", explain->target.name.text);
+	return true;
+}
+
+/* One leased address of the name: usable unless a deny rule or the never list takes it. */
+static bool
+explain_lease(struct explain *explain, const struct msg_lease_row *row)
+{
+	struct decision decision =
+	    snapshot_decide_addr(explain->snapshot, &row->addr, explain->target.proto, explain->target.port);
+	char text[ADDR_TEXT_MAX];
+
+	if (explain_never(explain, &row->addr))
+		return false;
+	addr_format(&row->addr, text);
+	if (decision.verdict != VERDICT_ALLOWED && decision.reason != REASON_NO_RULE) {
+		explain_step(explain, "lease", "denied", "%s is denied by %s (%s)", text,
+		    snapshot_rule_text(explain->snapshot, decision.rule),
+		    snapshot_rule_origin(explain->snapshot, decision.rule));
+		return false;
+	}
+	explain_step(explain, "lease", "ok", "%s, resolved by this sandbox, for another %u s", text, row->left_s);
+	return true;
+}
+
+static void
+explain_leases_of_name(struct explain *explain, const struct msg_leases_done *leases)
+{
+	uint32_t count = leases == NULL ? 0 : leases->count, usable = 0;
+
+	for (uint32_t i = 0; i < count && i < MSG_LEASES_MAX; i++)
+		usable += explain_lease(explain, &leases->rows[i]);
+	if (leases == NULL)
+		explain_step(explain, "lease", "info", "not known: the gateway did not answer");
+	else if (count == 0)
+		explain_step(explain, "lease", "info", "none now: the sandbox gets one when it resolves the name");
+	else if (usable == 0)
+		explain_deny(explain, REASON_NEVER_ADDRESS, SNAPSHOT_NO_RULE);
+}
+
+static void
+explain_proof(struct explain *explain)
+{
+	const struct control_target *target = &explain->target;
+
+	if (target->proto == IPPROTO_TCP && target->port == 443)
+		explain_step(
+		    explain, "proof", "info", "on port 443 the TLS server name must be %s as well", target->name.text);
+	else if (target->proto == IPPROTO_TCP && target->port == 80)
+		explain_step(
+		    explain, "proof", "info", "on port 80 the HTTP Host must be %s as well", target->name.text);
+	else
+		explain_step(explain, "proof", "info", "on this port the lease is the proof of the name");
+}
+
+static void
+explain_by_name(struct explain *explain, const struct msg_leases_done *leases)
+{
+	struct decision dns, host;
+
+	if (!explain_name(explain))
+		return;
+	dns = snapshot_decide_dns(explain->snapshot, &explain->target.name);
+	explain_decision(
+	    explain, "dns", dns, dns.verdict == VERDICT_ALLOWED ? "may be resolved" : "may not be resolved");
+	if (dns.verdict != VERDICT_ALLOWED)
+		return;
+	host =
+	    snapshot_decide_host(explain->snapshot, &explain->target.name, explain->target.proto, explain->target.port);
+	explain_decision(explain, "rule", host, explain->shown);
+	if (host.verdict != VERDICT_ALLOWED)
+		return;
+	explain->rule = host.rule;
+	explain_leases_of_name(explain, leases);
+	explain_proof(explain);
+}
+
+/* -- by address ---------------------------------------------------------------------------------------------------- */
+
+/* No address rule: a name that this sandbox resolved to the address may still allow it. */
+static void
+explain_leases_of_addr(struct explain *explain, const struct msg_leases_done *leases)
+{
+	const struct control_target *target = &explain->target;
+	uint32_t count = leases == NULL ? 0 : leases->count, found = 0;
+
+	for (uint32_t i = 0; i < count && i < MSG_LEASES_MAX; i++) {
+		const struct msg_lease_row *row = &leases->rows[i];
+		struct decision decision;
+
+		if (!addr_equal(&row->addr, &target->addr))
+			continue;
+		found++;
+		decision = snapshot_decide_host(explain->snapshot, &row->name, target->proto, target->port);
+		explain_step(explain, "lease", decision.verdict == VERDICT_ALLOWED ? "ok" : "denied",
+		    "resolved by this sandbox as %s, for another %u s", row->name.text, row->left_s);
+		if (decision.verdict != VERDICT_ALLOWED)
+			continue;
+		explain_decision(explain, "rule", decision, row->name.text);
+		explain->rule = decision.rule;
+		return;
+	}
+	if (found == 0)
+		explain_step(explain, "lease", "denied", "this sandbox did not resolve an allowed name to it");
+	explain_deny(explain, REASON_NOT_LEASED, SNAPSHOT_NO_RULE);
+}
+
+static void
+explain_by_addr(struct explain *explain, const struct msg_leases_done *leases)
+{
+	const struct control_target *target = &explain->target;
+	struct decision decision;
+
+	if (explain_never(explain, &target->addr)) {
+		explain_deny(explain, REASON_NEVER_ADDRESS, SNAPSHOT_NO_RULE);
+		return;
+	}
+	explain_step(explain, "address", "ok", "%s is not on the never list", explain->shown);
+	decision = snapshot_decide_addr(explain->snapshot, &target->addr, target->proto, target->port);
+	if (decision.reason == REASON_NO_RULE) {
+		explain_step(explain, "rule", "info", "no rule is about this address");
+		explain_leases_of_addr(explain, leases);
+		return;
+	}
+	explain_decision(explain, "rule", decision, explain->shown);
+	if (decision.verdict == VERDICT_ALLOWED)
+		explain->rule = decision.rule;
+}
+
+/* -- the job ------------------------------------------------------------------------------------------------------- */
+
+static void
+explain_end(struct control_job *job, const struct msg_leases_done *leases)
+{
+	struct explain *explain = job->data;
+	struct control_sandbox *sandbox = control_sandbox_find(job->control, job->target);
+	struct error err;
+
+	if (sandbox == NULL || sandbox->snapshot == NULL) {
+		error_set(&err, ERROR_NOT_FOUND, "no sandbox %s with a policy in force", job->target);
+		control_job_fail(job, &err);
+		return;
+	}
+	explain->snapshot = sandbox->snapshot;
+	explain->route = &job->control->route;
+	if (leases != NULL && leases->result.code != ERROR_NONE)
+		leases = NULL;
+	if (explain->target.is_addr)
+		explain_by_addr(explain, leases);
+	else
+		explain_by_name(explain, leases);
+	control_job_end(job, 200,
+	    json_pack("{s:s, s:s, s:i, s:s, s:O, s:s, s:s, s:s, s:s, s:s, s:I, s:o}", "sandbox", job->target, "target",
+		explain->text, "port", (int)explain->target.port, "protocol",
+		explain->target.proto == IPPROTO_UDP ? "udp" : "tcp", "steps", explain->steps, "verdict",
+		verdict_text(explain->verdict), "reason", reason_text(explain->reason), "sentence",
+		reason_sentence(explain->reason), "rule", snapshot_rule_text(explain->snapshot, explain->rule),
+		"origin", snapshot_rule_origin(explain->snapshot, explain->rule), "generation",
+		(json_int_t)sandbox->generation, "leases",
+		leases == NULL ? json_array() : control_leases_json(leases)));
+}
+
+static void
+explain_answer(struct control_job *job, const void *answer)
+{
+	explain_end(job, answer);
+}
+
+static void
+explain_free(void *data)
+{
+	struct explain *explain = data;
+
+	json_decref(explain->steps);
+	free(explain);
+}
+
+static int
+explain_read(struct control_job *job, struct explain *explain, struct error *err)
+{
+	json_t *target;
+	const struct control_field fields[] = {{"target", JSON_STRING, true, &target}};
+	char addr[ADDR_PORT_TEXT_MAX];
+
+	if (control_json_fields(job->body, fields, 1, err) < 0 ||
+	    control_json_text(target, "target", explain->text, sizeof(explain->text), err) < 0 ||
+	    control_target_parse(explain->text, &explain->target, err) < 0)
+		return -1;
+	if (explain->target.is_addr)
+		snprintf(explain->shown, sizeof(explain->shown), "%s",
+		    addr_format_port(&explain->target.addr, explain->target.port, addr));
+	else
+		snprintf(explain->shown, sizeof(explain->shown), "%s:%u%s", explain->target.name.text,
+		    explain->target.port, explain->target.proto == IPPROTO_UDP ? "/udp" : "");
+	return 0;
+}
+
+static void
+explain_start(struct control_job *job)
+{
+	struct control_sandbox *sandbox = control_sandbox_find(job->control, job->target);
+	struct explain *explain = calloc(1, sizeof(*explain));
+	struct msg_leases ask = {0};
+	struct error err;
+
+	if (explain != NULL) {
+		explain->steps = json_array();
+		explain->rule = SNAPSHOT_NO_RULE;
+		job->data = explain;
+		job->data_free = explain_free;
+	}
+	error_set(&err, ERROR_NOT_FOUND, "no sandbox %s", job->target);
+	if (sandbox == NULL || explain == NULL || explain_read(job, explain, &err) < 0) {
+		control_job_fail(job, &err);
+		return;
+	}
+	ask.id = sandbox->id;
+	if (!explain->target.is_addr)
+		ask.name = explain->target.name;
+	if (!sandbox->attached || (!explain->target.is_addr && explain->target.name_error != NAME_OK) ||
+	    control_job_ask(job, MSG_LEASES, &ask, sizeof(ask), -1, MSG_LEASES_DONE, explain_answer, &err) < 0)
+		explain_end(job, NULL);
+}
+
+void
+control_test_handler(struct control_request *request, json_t *body)
+{
+	control_job_submit(request->control, request, "", body, explain_start);
+}
