@@ -20,6 +20,7 @@ http_request_init(struct http_request *request, const struct addr *dst, uint16_t
 static enum http_request_event
 http_request_reject(struct http_request *request, enum reason reason, const char *detail)
 {
+	request->in_body = request->state != HTTP_STATE_HEAD;
 	request->state = HTTP_STATE_REJECTED;
 	request->head.reason = reason;
 	request->head.detail = detail;

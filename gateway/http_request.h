@@ -47,6 +47,7 @@ struct http_request {
 	size_t scanned, line;  /* bytes looked at, start of the current line */
 	bool seen_cr, seen_method, seen_request_line;
 	uint64_t left;
+	bool in_body; /* REJECTED: the fault is in the framing of a request that was accepted */
 };
 
 void http_request_init(struct http_request *request, const struct addr *dst, uint16_t port);

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The TCP listeners of a sandbox: accept, limits, and the list of what was accepted.
+ *
+ * Theory of operation. The keeper's listeners are transparent: the name of an accepted socket is the destination the guest
+ * dialled, which decides the mode and is the only address ever connected to. Limits are checked before anything is
+ * allocated; what is beyond them is reset and recorded.
+ *
+ * When descriptors run out, accept fails and the listener stays readable: a busy loop. One descriptor is kept in reserve;
+ * it is closed, the next connection is accepted with it and reset, and the listener rests for a while. The reserve is a
+ * duplicate of stderr: it must not be a sandbox's socket, which would keep a deleted namespace alive. */
+#include "gateway/flow.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Connections taken in one round: other sources wait no longer than this takes. */
+#define PROXY_ACCEPT_BATCH 64
+/* How long a listener rests when descriptors or memory are short; SYNs wait in its backlog. */
+#define PROXY_REST_MS 100
+
+struct proxy_listener {
+	struct proxy *proxy;
+	int fd; /* owned; -1: none of this family */
+	struct loop_source source;
+	struct loop_timer rest;
+};
+
+struct proxy {
+	struct sandbox *sandbox;
+	struct proxy_listener listeners[2];
+	struct flow_list flows;
+};
+
+/* Shared by all sandboxes of the process. */
+static int proxy_reserve_fd = -1;
+
+static void
+proxy_reserve_take(void)
+{
+	if (proxy_reserve_fd < 0)
+		proxy_reserve_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+}
+
+static void
+proxy_rest(struct proxy_listener *listener)
+{
+	struct loop *loop = listener->proxy->sandbox->gateway->loop;
+
+	if (loop_timer_set(loop, &listener->rest, PROXY_REST_MS) == 0)
+		(void)loop_source_set(loop, &listener->source, 0);
+}
+
+static void
+proxy_rest_handler(struct loop_timer *timer)
+{
+	struct proxy_listener *listener = loop_owner(timer, struct proxy_listener, rest);
+	struct loop *loop = listener->proxy->sandbox->gateway->loop;
+
+	proxy_reserve_take();
+	if (loop_source_set(loop, &listener->source, EPOLLIN) < 0)
+		(void)loop_timer_set(loop, timer, PROXY_REST_MS);
+}
+
+/* Both ends of an accepted socket. False when the kernel does not say, or says the families differ. */
+static bool
+proxy_ends(int fd, const struct sockaddr_storage *peer, struct flow_ends *ret_ends)
+{
+	struct sockaddr_storage name = {0};
+	socklen_t len = sizeof(name);
+	struct flow_ends ends = {0};
+
+	if (getsockname(fd, (struct sockaddr *)&name, &len) < 0 ||
+	    !addr_from_sockaddr((const struct sockaddr *)&name, &ends.dst, &ends.dport) ||
+	    !addr_from_sockaddr((const struct sockaddr *)peer, &ends.src, &ends.sport))
+		return false;
+	*ret_ends = ends;
+	return true;
+}
+
+static void
+proxy_turn_away(struct proxy *proxy, int fd, const struct flow_ends *ends, enum verdict verdict, enum reason reason,
+    const char *detail)
+{
+	struct gateway_verdict refusal = flow_verdict(verdict, reason, detail);
+	struct flow_said said = {0};
+
+	flow_record_refused(proxy->sandbox, ends, &refusal, &said);
+	flow_close_reset(fd);
+}
+
+static void
+proxy_take(struct proxy *proxy, int fd, const struct sockaddr_storage *peer)
+{
+	struct gateway *gateway = proxy->sandbox->gateway;
+	struct flow_ends ends;
+
+	if (!proxy_ends(fd, peer, &ends))
+		flow_close_reset(fd); /* the guest reset it already */
+	else if (gateway->flow_count >= GATEWAY_FLOWS_MAX)
+		proxy_turn_away(
+		    proxy, fd, &ends, VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS, "connections of all sandboxes");
+	else if (proxy->flows.count >= GATEWAY_SANDBOX_FLOWS_MAX)
+		proxy_turn_away(
+		    proxy, fd, &ends, VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS, "connections of this sandbox");
+	else if (!recorder_ready(&gateway->recorder))
+		proxy_turn_away(proxy, fd, &ends, VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, NULL);
+	else
+		flow_start(&proxy->flows, fd, &ends);
+}
+
+/* No descriptor is left: turn one connection away with the reserve, then rest. */
+static void
+proxy_exhausted(struct proxy_listener *listener)
+{
+	struct sockaddr_storage peer = {0};
+	socklen_t len = sizeof(peer);
+	struct flow_ends ends;
+	int fd;
+
+	if (proxy_reserve_fd >= 0) {
+		close(proxy_reserve_fd);
+		proxy_reserve_fd = -1;
+		fd = accept4(listener->fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd >= 0 && proxy_ends(fd, &peer, &ends))
+			proxy_turn_away(listener->proxy, fd, &ends, VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS,
+			    "the gateway is out of descriptors");
+		else if (fd >= 0)
+			flow_close_reset(fd);
+		proxy_reserve_take();
+	}
+	proxy_rest(listener);
+}
+
+static void
+proxy_accept_handler(struct loop_source *source, uint32_t events)
+{
+	struct proxy_listener *listener = loop_owner(source, struct proxy_listener, source);
+
+	(void)events;
+	for (int i = 0; i < PROXY_ACCEPT_BATCH; i++) {
+		struct sockaddr_storage peer = {0};
+		socklen_t len = sizeof(peer);
+		int fd = accept4(listener->fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd >= 0) {
+			proxy_take(listener->proxy, fd, &peer);
+			continue;
+		}
+		if (errno == EAGAIN)
+			return;
+		if (errno == EMFILE || errno == ENFILE) {
+			proxy_exhausted(listener);
+			return;
+		}
+		if (errno == ENOBUFS || errno == ENOMEM) {
+			proxy_rest(listener);
+			return;
+		}
+		/* ECONNABORTED and what accept(2) lists beside it concern that one connection. */
+	}
+}
+
+/* Accepted sockets inherit these, which saves the calls for each. */
+static void
+proxy_set_options(int fd)
+{
+	static const struct {
+		int level, name, value;
+	} options[] = {
+	    {IPPROTO_TCP, TCP_NODELAY, 1},
+	    {SOL_SOCKET, SO_KEEPALIVE, 1},
+	    {IPPROTO_TCP, TCP_KEEPIDLE, FLOW_KEEPALIVE_IDLE_S},
+	    {IPPROTO_TCP, TCP_KEEPINTVL, FLOW_KEEPALIVE_STEP_S},
+	    {IPPROTO_TCP, TCP_KEEPCNT, FLOW_KEEPALIVE_COUNT},
+	    {IPPROTO_TCP, TCP_USER_TIMEOUT, FLOW_USER_TIMEOUT_MS},
+	};
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		(void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(options[i].value));
+}
+
+static int
+proxy_listen(struct proxy *proxy, struct proxy_listener *listener, int fd)
+{
+	listener->proxy = proxy;
+	listener->fd = fd;
+	listener->source = (struct loop_source){.fd = -1, .handler = proxy_accept_handler};
+	listener->rest.handler = proxy_rest_handler;
+	if (fd < 0)
+		return 0;
+	proxy_set_options(fd);
+	listener->source.fd = fd;
+	return loop_source_add(proxy->sandbox->gateway->loop, &listener->source, EPOLLIN);
+}
+
+int
+proxy_attach(struct sandbox *sandbox, int tcp4, int tcp6)
+{
+	struct proxy *proxy = calloc(1, sizeof(*proxy));
+	int rc = tls_hello_init();
+	int rc6;
+
+	if (proxy == NULL || rc < 0) {
+		free(proxy);
+		if (tcp4 >= 0)
+			close(tcp4);
+		if (tcp6 >= 0)
+			close(tcp6);
+		return rc < 0 ? rc : -ENOMEM;
+	}
+	proxy_reserve_take();
+	proxy->sandbox = sandbox;
+	proxy->flows.sandbox = sandbox;
+	sandbox->proxy = proxy;
+	rc = proxy_listen(proxy, &proxy->listeners[0], tcp4);
+	rc6 = proxy_listen(proxy, &proxy->listeners[1], tcp6);
+	if (rc == 0)
+		rc = rc6;
+	if (rc < 0)
+		proxy_detach(sandbox, END_ERROR);
+	return rc;
+}
+
+void
+proxy_detach(struct sandbox *sandbox, enum end_reason end)
+{
+	struct proxy *proxy = sandbox->proxy;
+
+	if (proxy == NULL)
+		return;
+	for (int i = 0; i < 2; i++) {
+		struct proxy_listener *listener = &proxy->listeners[i];
+
+		loop_timer_stop(sandbox->gateway->loop, &listener->rest);
+		loop_source_remove(sandbox->gateway->loop, &listener->source);
+		if (listener->fd >= 0)
+			close(listener->fd);
+	}
+	while (proxy->flows.first != NULL)
+		flow_detach(proxy->flows.first, end);
+	free(proxy);
+	sandbox->proxy = NULL;
+}
+
+void
+proxy_rejudge(struct sandbox *sandbox, struct msg_policy_done *done)
+{
+	struct flow *flow = sandbox->proxy == NULL ? NULL : sandbox->proxy->flows.first;
+
+	while (flow != NULL) {
+		struct flow *next = flow->next;
+
+		if ((flow->state == FLOW_OPENING || flow->state == FLOW_RELAYING) && !flow_still_allowed(flow)) {
+			if (done->cut_count < MSG_CUT_MAX)
+				done->cut[done->cut_count] = (struct msg_cut_flow){.record_id = flow->record_id,
+				    .dst = flow->ends.dst,
+				    .dport = flow->ends.dport,
+				    .name = flow->verdict.name};
+			done->cut_count++;
+			flow_end(flow, END_POLICY, VERDICT_ALLOWED, REASON_REVOKED, true);
+		}
+		flow = next;
+	}
+}
+
+size_t
+proxy_flow_count(const struct sandbox *sandbox)
+{
+	return sandbox->proxy == NULL ? 0 : sandbox->proxy->flows.count;
+}
