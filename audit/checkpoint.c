@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Theory of operation. A passive checkpoint copies committed pages from the log into the database while the writer goes
+ * on; once all are copied and no reader needs the log, the next commit starts it from the beginning. A reader that
+ * holds an old snapshot for long prevents that and the log grows (CASES F-23). Beyond CHECKPOINT_FRAMES_MAX the thread
+ * tries to cut the log: that takes the writer's lock, but without waiting, so an opener never waits behind a reader. */
+#include "audit/checkpoint.h"
+
+#include "audit/schema.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+struct checkpoint {
+	sqlite3 *db; /* the thread's own */
+	pthread_t thread;
+	pthread_mutex_t mutex;
+	pthread_cond_t cond;
+	bool wanted, stopping;
+	uint64_t next_frames; /* the log's length that starts the next one */
+	struct checkpoint_state state;
+};
+
+/* Without the mutex held: it may take long. */
+static void
+checkpoint_run(struct checkpoint *checkpoint, bool cut)
+{
+	int rc = sqlite3_wal_checkpoint_v2(checkpoint->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+	bool blocked = false;
+
+	if (cut)
+		blocked = sqlite3_wal_checkpoint_v2(checkpoint->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL) ==
+		    SQLITE_BUSY;
+	/* A failure (disk full, file gone) is the writer's to notice: it meets the same file. */
+	pthread_mutex_lock(&checkpoint->mutex);
+	checkpoint->state.runs += rc == SQLITE_OK;
+	checkpoint->state.blocked += blocked;
+	pthread_mutex_unlock(&checkpoint->mutex);
+}
+
+static void *
+checkpoint_main(void *context)
+{
+	struct checkpoint *checkpoint = context;
+
+	pthread_mutex_lock(&checkpoint->mutex);
+	for (;;) {
+		bool cut;
+
+		while (!checkpoint->wanted && !checkpoint->stopping)
+			pthread_cond_wait(&checkpoint->cond, &checkpoint->mutex);
+		if (checkpoint->stopping)
+			break;
+		checkpoint->wanted = false;
+		cut = checkpoint->state.frames > CHECKPOINT_FRAMES_MAX;
+		pthread_mutex_unlock(&checkpoint->mutex);
+		checkpoint_run(checkpoint, cut);
+		pthread_mutex_lock(&checkpoint->mutex);
+	}
+	pthread_mutex_unlock(&checkpoint->mutex);
+	return NULL;
+}
+
+static int
+checkpoint_open(struct checkpoint *checkpoint, const char *path, struct error *err)
+{
+	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
+	int one = 1;
+
+	/* Reading something makes the connection notice that the file is in WAL mode. */
+	if (sqlite3_open_v2(path, &checkpoint->db, flags, NULL) != SQLITE_OK ||
+	    sqlite3_file_control(checkpoint->db, "main", SQLITE_FCNTL_PERSIST_WAL, &one) != SQLITE_OK ||
+	    sqlite3_exec(checkpoint->db, "PRAGMA synchronous = FULL; SELECT count(*) FROM meta", NULL, NULL, NULL) !=
+		SQLITE_OK)
+		return schema_error(err, checkpoint->db, "cannot open the audit database for checkpoints");
+	return 0;
+}
+
+/* The thread takes no signals: they are the loop's. */
+static int
+checkpoint_spawn(struct checkpoint *checkpoint, struct error *err)
+{
+	sigset_t all, before;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&checkpoint->thread, NULL, checkpoint_main, checkpoint);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return rc == 0 ? 0 : error_sys(err, rc, "cannot start the checkpoint thread");
+}
+
+struct checkpoint *
+checkpoint_start(const char *path, struct error *err)
+{
+	struct checkpoint *checkpoint = calloc(1, sizeof(*checkpoint));
+
+	if (checkpoint == NULL) {
+		error_sys(err, ENOMEM, "cannot start checkpoints");
+		return NULL;
+	}
+	checkpoint->next_frames = CHECKPOINT_FRAMES;
+	pthread_mutex_init(&checkpoint->mutex, NULL);
+	pthread_cond_init(&checkpoint->cond, NULL);
+	if (checkpoint_open(checkpoint, path, err) < 0 || checkpoint_spawn(checkpoint, err) < 0) {
+		sqlite3_close(checkpoint->db);
+		free(checkpoint);
+		return NULL;
+	}
+	return checkpoint;
+}
+
+void
+checkpoint_stop(struct checkpoint *checkpoint)
+{
+	if (checkpoint == NULL)
+		return;
+	pthread_mutex_lock(&checkpoint->mutex);
+	checkpoint->stopping = true;
+	pthread_cond_signal(&checkpoint->cond);
+	pthread_mutex_unlock(&checkpoint->mutex);
+	pthread_join(checkpoint->thread, NULL);
+	sqlite3_close(checkpoint->db);
+	pthread_cond_destroy(&checkpoint->cond);
+	pthread_mutex_destroy(&checkpoint->mutex);
+	free(checkpoint);
+}
+
+void
+checkpoint_note(struct checkpoint *checkpoint, uint64_t frames)
+{
+	pthread_mutex_lock(&checkpoint->mutex);
+	if (frames < checkpoint->state.frames) /* the log began anew */
+		checkpoint->next_frames = CHECKPOINT_FRAMES;
+	checkpoint->state.frames = frames;
+	/* While a reader keeps the log growing, once for each CHECKPOINT_FRAMES is enough. */
+	if (frames >= checkpoint->next_frames) {
+		checkpoint->next_frames = frames + CHECKPOINT_FRAMES;
+		checkpoint->wanted = true;
+		pthread_cond_signal(&checkpoint->cond);
+	}
+	pthread_mutex_unlock(&checkpoint->mutex);
+}
+
+void
+checkpoint_state(struct checkpoint *checkpoint, struct checkpoint_state *ret_state)
+{
+	pthread_mutex_lock(&checkpoint->mutex);
+	*ret_state = checkpoint->state;
+	pthread_mutex_unlock(&checkpoint->mutex);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Checkpoints of the write-ahead log in a thread and with a connection of their own, off the path of whoever waits for
+ * a commit. */
+#ifndef POSTERN_AUDIT_CHECKPOINT_H
+#define POSTERN_AUDIT_CHECKPOINT_H
+
+#include "base/error.h"
+
+#include <stdint.h>
+
+/* Frames (pages of 4 KiB) in the log that start a checkpoint: few enough that it takes milliseconds. */
+#define CHECKPOINT_FRAMES 1000
+/* Frames, 64 MiB, beyond which the log is cut short as soon as no reader stands in the way, and beyond which a reader
+ * that does is worth a warning. */
+#define CHECKPOINT_FRAMES_MAX 16384
+
+struct checkpoint;
+
+struct checkpoint_state {
+	uint64_t frames;  /* in the log after the last commit */
+	uint64_t runs;    /* checkpoints done */
+	uint64_t blocked; /* attempts to cut an overlong log that a reader prevented; counts up */
+};
+
+/* Start the thread on a database that exists in WAL mode. Returns NULL with *err. */
+struct checkpoint *checkpoint_start(const char *path, struct error *err);
+/* Waits for a checkpoint under way. Accepts NULL. */
+void checkpoint_stop(struct checkpoint *checkpoint);
+
+/* After a commit: the log has this many frames now. Wakes the thread when it is time. */
+void checkpoint_note(struct checkpoint *checkpoint, uint64_t frames);
+
+void checkpoint_state(struct checkpoint *checkpoint, struct checkpoint_state *ret_state);
+
+#endif

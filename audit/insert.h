@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Records into rows: prepared statements, bound parameters, and each of them so that twice is once. */
+#ifndef POSTERN_AUDIT_INSERT_H
+#define POSTERN_AUDIT_INSERT_H
+
+#include "audit/record.h"
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum insert_statement {
+	INSERT_CONNECTION,
+	INSERT_REFUSED,
+	INSERT_CLOSE,
+	INSERT_DNS,
+	INSERT_EVENT,
+	INSERT_SANDBOX,
+	INSERT_SANDBOX_END,
+	INSERT_NEXT_OPEN,
+	INSERT_CRASHED,
+	INSERT_STATEMENT_MAX
+};
+
+struct insert {
+	sqlite3 *db; /* not owned */
+	sqlite3_stmt *statements[INSERT_STATEMENT_MAX];
+	int64_t seq; /* of the newest change; column seq */
+};
+
+/* Prepare all statements; seq is where the file's numbering stands. Returns an SQLite result code; on failure nothing
+ * stays behind. */
+int insert_prepare(struct insert *insert, sqlite3 *db, int64_t seq);
+void insert_finalize(struct insert *insert);
+
+/* Store one record that record_valid accepted. Returns SQLITE_OK or the code of the failure. */
+int insert_record(struct insert *insert, const struct record *record);
+
+/* Close, as end, the open connections whose epoch (id >> 31) wanted accepts; closed at ts_us, or when they were opened
+ * if that is later. */
+int insert_close_crashed(struct insert *insert, bool (*wanted)(uint64_t epoch, void *context), void *context,
+    int64_t ts_us, enum end_reason end);
+
+/* May these bytes stand in a text column of names? [a-z0-9._-], at least one. */
+bool insert_name_is_plain(const uint8_t *bytes, size_t len);
+
+#endif

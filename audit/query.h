@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The audit database as its readers see it: read-only, with the daemon running or not, on this machine or on a copy.
+ *
+ * A query never holds a read transaction while its caller works: rows are fetched in pages, so that a reader that is
+ * slow, or stopped in a pager, does not keep the writer's log from being checkpointed (CASES F-23). Nothing in the file
+ * is believed: texts have lengths and may hold any bytes, numbers may be outside their enums. */
+#ifndef POSTERN_AUDIT_QUERY_H
+#define POSTERN_AUDIT_QUERY_H
+
+#include "base/error.h"
+#include "policy/name.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Rows fetched in one read transaction. */
+#define QUERY_PAGE 512
+
+/* Kinds of rows, as bits for a filter. */
+#define QUERY_CONNECTION 0x1u
+#define QUERY_DNS 0x2u
+#define QUERY_EVENT 0x4u
+#define QUERY_ALL 0x7u
+
+struct query_filter {
+	unsigned int kinds;  /* QUERY_*; 0 is QUERY_ALL */
+	const char *sandbox; /* name; NULL: any */
+	int64_t sandbox_id;  /* 0: any */
+	bool denied;         /* only what was not allowed; then no events */
+	bool has_host;       /* only rows about host; then no events */
+	bool host_wildcard;  /* names below host, not host itself */
+	struct name host;
+	int64_t since_us, until_us; /* ts in [since, until); 0: no bound */
+	uint64_t last;              /* at most so many, the newest; 0: all */
+	bool will_follow; /* rows that change after query_start are left to query_follow, so that none comes twice */
+};
+
+/* Bytes of a text or blob column; bytes is NULL when the column is. */
+struct query_text {
+	const char *bytes;
+	size_t len;
+};
+
+/* A number that may be NULL. */
+struct query_number {
+	bool set;
+	int64_t value;
+};
+
+/* One row. Members that its kind does not have are empty. */
+struct query_row {
+	unsigned int kind; /* QUERY_CONNECTION, QUERY_DNS or QUERY_EVENT */
+	uint64_t id;
+	int64_t seq; /* of its newest change */
+	int64_t ts_us;
+	struct query_text sandbox; /* name; empty for the daemon's own events */
+	int64_t sandbox_id;
+	int64_t count;
+	struct query_number last_us;
+	int64_t proto;              /* connection; dns: transport */
+	struct query_text src, dst; /* dns: dst is the server asked */
+	int64_t sport, dport;
+	struct query_text name;     /* connection: name, dns: qname; canonical */
+	struct query_text name_raw; /* instead of name: anything */
+	int64_t name_source;
+	int64_t verdict, reason;
+	struct query_text rule, detail; /* event: detail is JSON */
+	int64_t generation;
+	struct query_text alpn;
+	int64_t flags; /* RECORD_FLAG_* */
+	struct query_number bytes_out, bytes_in, duration_us, closed_us;
+	int64_t end;
+	int64_t qtype, rcode, ttl_s, upstream_us;
+	struct query_number ede;
+	struct query_text answers; /* JSON array */
+	int64_t event;             /* enum event_kind */
+	struct query_number uid;
+};
+
+struct query;
+
+/* Open the file read-only. NULL with ERROR_NOT_FOUND, ERROR_PERMISSION, ERROR_USAGE (made by a newer postern),
+ * ERROR_CORRUPT (not an audit database) or ERROR_SYSTEM. */
+struct query *query_open(const char *path, struct error *err);
+void query_close(struct query *query); /* accepts NULL */
+
+/* Begin a stream of the rows that pass the filter, oldest first. Texts that filter points to must stay. Ends the stream
+ * before it. 0 or -1. */
+int query_start(struct query *query, const struct query_filter *filter, struct error *err);
+
+/* The next row: 1, and *ret_row is valid until the next call with this query; 0 at the end; -1 on error. */
+int query_next(struct query *query, const struct query_row **ret_row, struct error *err);
+
+/* After query_next has returned 0 (filter->will_follow was set): go on with rows that were inserted or changed since
+ * query_start (an open connection comes again when it is closed), in order of their change; `last` is not asked any
+ * more. Returns as query_next; 0 when there is nothing new now. No change is left out, however late it was committed. */
+int query_follow(struct query *query, const struct query_row **ret_row, struct error *err);
+
+/* Is the file under the query's path another one now, or was it opened as an unchanging copy? Then a follower opens it
+ * anew. */
+bool query_is_stale(const struct query *query);
+
+/* Counts of one sandbox: connections (and refused questions, as QUERY_DNS) by name, port, verdict and reason. */
+struct query_group {
+	unsigned int kind;
+	struct query_text name; /* as it should be shown before escaping: name, raw name, or address */
+	int64_t proto, dport;   /* dns: 0 */
+	int64_t verdict, reason;
+	int64_t count, bytes_out, bytes_in;
+};
+
+/* Call handler for each group, largest count first, at most max groups, of rows with an id above since_id (0: all).
+ * Returns 0 or -1. */
+int query_summary(struct query *query, int64_t sandbox_id, uint64_t since_id, size_t max,
+    void (*handler)(const struct query_group *group, void *context), void *context, struct error *err);
+
+#endif

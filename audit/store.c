@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Theory of operation. One process writes: a lock file beside the database says so (the database itself must not be
+ * locked, its readers come and go; and no descriptor but SQLite's own may be opened on it, because closing one would
+ * drop SQLite's locks). The lock file stays for ever, so that a database that is gone can be told from one that never
+ * was.
+ *
+ * WAL, synchronous=FULL: a commit is one write to the log and one fdatasync. What store_commit has returned 0 for is
+ * there after a power cut (CASES F-25). A failure anywhere rolls the whole batch back; the senders still have its
+ * records and send them again. A file that was unlinked or replaced while open would take writes that nobody ever reads:
+ * before each commit the names are checked to lead to the files that are open (CASES F-24). */
+#include "audit/store.h"
+
+#include "audit/insert.h"
+#include "audit/schema.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The database and what SQLite keeps beside it. */
+static const char *const store_suffixes[] = {"", "-wal", "-shm"};
+#define STORE_FILES (sizeof(store_suffixes) / sizeof(store_suffixes[0]))
+
+/* The group reads with the command line; nobody else. */
+#define STORE_MODE 0640
+
+struct store_file {
+	dev_t dev;
+	ino_t ino;
+};
+
+struct store {
+	char path[PATH_MAX]; /* of the directory no symbolic link is left in it */
+	int lock_fd;
+	sqlite3 *db;
+	struct insert insert;
+	sqlite3_stmt *begin, *commit;
+	struct checkpoint *checkpoint; /* NULL until started */
+	struct store_file files[STORE_FILES];
+	int64_t last_known_us; /* newest time in the file when it was opened */
+	bool had_one;          /* the lock file was there before */
+	bool must_reopen;
+};
+
+static int
+store_path(char ret_path[PATH_MAX], const char *base, const char *suffix)
+{
+	int n = snprintf(ret_path, PATH_MAX, "%s%s", base, suffix);
+
+	return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
+/* SQLite refuses any symbolic link on the way (SQLITE_OPEN_NOFOLLOW); the administrator's own ones above our directory
+ * are fine, so they are resolved first. */
+static int
+store_resolve(struct store *store, const char *path, struct error *err)
+{
+	char dir_copy[PATH_MAX], base_copy[PATH_MAX], resolved[PATH_MAX];
+
+	if (store_path(dir_copy, path, "") < 0 || store_path(base_copy, path, "") < 0)
+		return error_sys(err, ENAMETOOLONG, "%s", path);
+	if (realpath(dirname(dir_copy), resolved) == NULL)
+		return error_sys(err, errno, "%s", path);
+	if (snprintf(store->path, sizeof(store->path), "%s/%s", resolved, basename(base_copy)) >=
+	    (int)sizeof(store->path))
+		return error_sys(err, ENAMETOOLONG, "%s", path);
+	return 0;
+}
+
+static int
+store_lock(struct store *store, struct error *err)
+{
+	char path[PATH_MAX];
+
+	if (store_path(path, store->path, ".lock") < 0)
+		return error_sys(err, ENAMETOOLONG, "%s.lock", store->path);
+	store->had_one = access(path, F_OK) == 0;
+	store->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, STORE_MODE);
+	if (store->lock_fd < 0)
+		return error_sys(err, errno, "%s", path);
+	if (flock(store->lock_fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	if (errno == EWOULDBLOCK)
+		return error_set(err, ERROR_EXISTS, "another posternd writes %s", store->path);
+	return error_sys(err, errno, "%s", path);
+}
+
+/* A name that nothing has yet. */
+static int
+store_aside_path(struct store *store, char ret_path[PATH_MAX], struct error *err)
+{
+	int64_t now_s = clock_real_us() / 1000000;
+	char suffix[64];
+
+	for (int n = 0; n < STORE_SET_ASIDE_MAX; n++) {
+		if (n == 0)
+			snprintf(suffix, sizeof(suffix), ".corrupt-%" PRId64, now_s);
+		else
+			snprintf(suffix, sizeof(suffix), ".corrupt-%" PRId64 ".%d", now_s, n);
+		if (store_path(ret_path, store->path, suffix) < 0)
+			return error_sys(err, ENAMETOOLONG, "%s", store->path);
+		if (access(ret_path, F_OK) < 0)
+			return 0;
+	}
+	return error_set(err, ERROR_SYSTEM, "too many corrupt files beside %s", store->path);
+}
+
+/* Rename the database and its companions to names that sqlite3 opens together, too. */
+static int
+store_set_aside(struct store *store, const char *why, struct store_opening *opening, struct error *err)
+{
+	char from[PATH_MAX], to[PATH_MAX], aside[PATH_MAX];
+
+	if (store_aside_path(store, aside, err) < 0)
+		return -1;
+	for (size_t i = 0; i < STORE_FILES; i++) {
+		if (store_path(from, store->path, store_suffixes[i]) < 0 ||
+		    store_path(to, aside, store_suffixes[i]) < 0)
+			return error_sys(err, ENAMETOOLONG, "%s", aside);
+		if (rename(from, to) < 0 && errno != ENOENT)
+			return error_sys(err, errno, "cannot set %s aside", from);
+	}
+	opening->replaced = true;
+	snprintf(opening->why, sizeof(opening->why), "%s", why);
+	snprintf(opening->moved_to, sizeof(opening->moved_to), "%s", aside);
+	return 0;
+}
+
+/* Make an empty file with the right mode whatever the umask, before SQLite opens it. A log left behind by a database
+ * that is gone is kept: it holds records. */
+static int
+store_precreate(struct store *store, struct store_opening *opening, struct error *err)
+{
+	char wal[PATH_MAX];
+	struct stat st;
+	int fd;
+
+	if (lstat(store->path, &st) == 0) {
+		if (!S_ISREG(st.st_mode))
+			return error_set(err, ERROR_PERMISSION, "%s is not a regular file", store->path);
+		return 0;
+	}
+	if (errno != ENOENT)
+		return error_sys(err, errno, "%s", store->path);
+	if (store_path(wal, store->path, "-wal") == 0 && stat(wal, &st) == 0 && st.st_size > 0) {
+		if (store_set_aside(store, "the database is gone, its -wal is left", opening, err) < 0)
+			return -1;
+	} else if (store->had_one && !opening->replaced) {
+		opening->replaced = true;
+		snprintf(opening->why, sizeof(opening->why), "the database is gone");
+	}
+	fd = open(store->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, STORE_MODE);
+	if (fd < 0)
+		return error_sys(err, errno, "cannot make %s", store->path);
+	if (fchmod(fd, STORE_MODE) < 0) {
+		error_sys(err, errno, "%s", store->path);
+		close(fd);
+		return -1;
+	}
+	close(fd);
+	return 0;
+}
+
+static int
+store_exec(struct store *store, const char *sql, struct error *err)
+{
+	if (sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK)
+		return 0;
+	return schema_error(err, store->db, store->path);
+}
+
+/* Only integer results. */
+static int
+store_integer(struct store *store, const char *sql, int64_t *ret_value, struct error *err)
+{
+	sqlite3_stmt *stmt;
+	int rc;
+
+	if (sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL) != SQLITE_OK)
+		return schema_error(err, store->db, store->path);
+	rc = sqlite3_step(stmt);
+	*ret_value = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
+	if (rc != SQLITE_ROW)
+		schema_error(err, store->db, store->path);
+	sqlite3_finalize(stmt);
+	return rc == SQLITE_ROW ? 0 : -1;
+}
+
+/* Is every page of the file as it should be? */
+static int
+store_quick_check(struct store *store, struct error *err)
+{
+	sqlite3_stmt *stmt;
+	const char *text = NULL;
+	int rc;
+
+	if (sqlite3_prepare_v2(store->db, "PRAGMA quick_check(1)", -1, &stmt, NULL) != SQLITE_OK)
+		return schema_error(err, store->db, store->path);
+	rc = sqlite3_step(stmt);
+	if (rc == SQLITE_ROW)
+		text = (const char *)sqlite3_column_text(stmt, 0);
+	if (rc != SQLITE_ROW)
+		rc = schema_error(err, store->db, store->path);
+	else if (text == NULL || strcmp(text, "ok") != 0)
+		rc = error_set(err, ERROR_CORRUPT, "%s: %s", store->path, text == NULL ? "no memory" : text);
+	else
+		rc = 0;
+	sqlite3_finalize(stmt);
+	return rc;
+}
+
+static int
+store_hook(void *context, sqlite3 *db, const char *name, int frames)
+{
+	struct store *store = context;
+
+	(void)db;
+	(void)name;
+	if (store->checkpoint != NULL && frames >= 0)
+		checkpoint_note(store->checkpoint, (uint64_t)frames);
+	return SQLITE_OK;
+}
+
+static int
+store_configure(struct store *store, struct error *err)
+{
+	int one = 1;
+
+	sqlite3_busy_timeout(store->db, STORE_BUSY_MS);
+	sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_PERSIST_WAL, &one) != SQLITE_OK)
+		return schema_error(err, store->db, store->path);
+	return store_exec(store,
+	    "PRAGMA synchronous = FULL; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY; "
+	    "PRAGMA cache_size = -16384; PRAGMA journal_size_limit = 67108864; PRAGMA wal_autocheckpoint = 0",
+	    err);
+}
+
+/* Tables as they should be, in WAL mode. ERROR_CORRUPT: not ours to mend. */
+static int
+store_load(struct store *store, struct store_opening *opening, struct error *err)
+{
+	enum schema_state state;
+
+	if (store_configure(store, err) < 0 || schema_inspect(store->db, &state, err) < 0)
+		return -1;
+	if (state == SCHEMA_NEWER)
+		return error_set(err, ERROR_USAGE,
+		    "%s was made by a newer postern (schema after %d); upgrade this one, or move "
+		    "the file away",
+		    store->path, SCHEMA_VERSION);
+	if (state == SCHEMA_FOREIGN)
+		return error_set(err, ERROR_CORRUPT, "%s is another program's database", store->path);
+	if (state == SCHEMA_OURS && store_quick_check(store, err) < 0)
+		return -1;
+	if (store_exec(store, "PRAGMA journal_mode = WAL", err) < 0)
+		return -1;
+	if (state == SCHEMA_EMPTY) {
+		if (schema_create(store->db, err) < 0)
+			return -1;
+		opening->created = true;
+	}
+	return schema_fill_words(store->db, err);
+}
+
+static int
+store_identify(struct store *store, struct error *err)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	for (size_t i = 0; i < STORE_FILES; i++) {
+		if (store_path(path, store->path, store_suffixes[i]) < 0 || stat(path, &st) < 0)
+			return error_sys(err, errno, "%s%s", store->path, store_suffixes[i]);
+		store->files[i].dev = st.st_dev;
+		store->files[i].ino = st.st_ino;
+	}
+	return 0;
+}
+
+/* Statements, numbering, time of the last sign of life, and which files these are. */
+static int
+store_prepare(struct store *store, struct error *err)
+{
+	int64_t seq;
+
+	if (store_integer(store,
+		"SELECT max(coalesce((SELECT max(seq) FROM connections), 0), coalesce((SELECT max(seq) FROM dns), 0), "
+		"coalesce((SELECT max(seq) FROM events), 0))",
+		&seq, err) < 0)
+		return -1;
+	if (store_integer(store,
+		"SELECT max(coalesce((SELECT max(ts) FROM connections), 0), coalesce((SELECT max(ts) FROM dns), 0), "
+		"coalesce((SELECT max(ts) FROM events), 0))",
+		&store->last_known_us, err) < 0)
+		return -1;
+	if (insert_prepare(&store->insert, store->db, seq) != SQLITE_OK ||
+	    sqlite3_prepare_v2(store->db, "BEGIN IMMEDIATE", -1, &store->begin, NULL) != SQLITE_OK ||
+	    sqlite3_prepare_v2(store->db, "COMMIT", -1, &store->commit, NULL) != SQLITE_OK)
+		return schema_error(err, store->db, store->path);
+	sqlite3_wal_hook(store->db, store_hook, store);
+	return store_identify(store, err);
+}
+
+static void
+store_close_file(struct store *store)
+{
+	checkpoint_stop(store->checkpoint);
+	store->checkpoint = NULL;
+	insert_finalize(&store->insert);
+	sqlite3_finalize(store->begin);
+	sqlite3_finalize(store->commit);
+	store->begin = store->commit = NULL;
+	sqlite3_close(store->db);
+	store->db = NULL;
+}
+
+static int
+store_open_file(struct store *store, struct store_opening *opening, struct error *err)
+{
+	if (store_precreate(store, opening, err) < 0)
+		return -1;
+	if (sqlite3_open_v2(store->path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW,
+		NULL) != SQLITE_OK)
+		schema_error(err, store->db, store->path);
+	else if (store_load(store, opening, err) == 0 && store_prepare(store, err) == 0)
+		return 0;
+	else if (sqlite3_errcode(store->db) == SQLITE_READONLY && access(store->path, W_OK) == 0)
+		err->code = ERROR_CORRUPT; /* the file's header says so, not its permissions */
+	store_close_file(store);
+	return -1;
+}
+
+struct store *
+store_open(const char *path, struct store_opening *ret_opening, struct error *err)
+{
+	struct store *store = calloc(1, sizeof(*store));
+	struct store_opening opening = {0};
+	struct error why;
+	int rc;
+
+	if (store == NULL) {
+		error_sys(err, ENOMEM, "%s", path);
+		return NULL;
+	}
+	store->lock_fd = -1;
+	if (store_resolve(store, path, err) < 0 || store_lock(store, err) < 0) {
+		store_close(store);
+		return NULL;
+	}
+	rc = store_open_file(store, &opening, &why);
+	if (rc < 0 && why.code == ERROR_CORRUPT && store_set_aside(store, why.text, &opening, &why) == 0)
+		rc = store_open_file(store, &opening, &why);
+	if (rc < 0) {
+		error_set(err, why.code, "%s", why.text);
+		store_close(store);
+		return NULL;
+	}
+	*ret_opening = opening;
+	return store;
+}
+
+void
+store_close(struct store *store)
+{
+	if (store == NULL)
+		return;
+	if (store->db != NULL)
+		store_close_file(store);
+	if (store->lock_fd >= 0)
+		close(store->lock_fd);
+	free(store);
+}
+
+int
+store_start_checkpoints(struct store *store, struct error *err)
+{
+	if (store->checkpoint == NULL)
+		store->checkpoint = checkpoint_start(store->path, err);
+	return store->checkpoint == NULL ? -1 : 0;
+}
+
+void
+store_checkpoint_state(const struct store *store, struct checkpoint_state *ret_state)
+{
+	memset(ret_state, 0, sizeof(*ret_state));
+	if (store->checkpoint != NULL)
+		checkpoint_state(store->checkpoint, ret_state);
+}
+
+bool
+store_has_batch(const struct store *store)
+{
+	return !sqlite3_get_autocommit(store->db);
+}
+
+bool
+store_must_reopen(const struct store *store)
+{
+	return store->must_reopen;
+}
+
+bool
+store_is_intact(const struct store *store)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	for (size_t i = 0; i < STORE_FILES; i++) {
+		if (store_path(path, store->path, store_suffixes[i]) < 0 || stat(path, &st) < 0)
+			return false;
+		if (st.st_dev != store->files[i].dev || st.st_ino != store->files[i].ino)
+			return false;
+	}
+	return true;
+}
+
+/* The batch is lost. Full and busy pass by themselves; after anything else the connection is not trusted again. */
+static int
+store_fail(struct store *store, int rc, struct error *err)
+{
+	int primary = rc & 0xff;
+
+	schema_error(err, store->db, store->path);
+	if (primary != SQLITE_FULL && primary != SQLITE_BUSY && primary != SQLITE_NOMEM)
+		store->must_reopen = true;
+	if (store_has_batch(store))
+		sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+	return -1;
+}
+
+static int
+store_step(sqlite3_stmt *stmt)
+{
+	sqlite3_step(stmt);
+	return sqlite3_reset(stmt);
+}
+
+static int
+store_begin(struct store *store, struct error *err)
+{
+	int rc = SQLITE_OK;
+
+	if (!store_has_batch(store))
+		rc = store_step(store->begin);
+	return rc == SQLITE_OK ? 0 : store_fail(store, rc, err);
+}
+
+int
+store_add(struct store *store, const struct record *record, struct error *err)
+{
+	int rc;
+
+	if (store_begin(store, err) < 0)
+		return -1;
+	rc = insert_record(&store->insert, record);
+	switch (rc & 0xff) {
+	case SQLITE_OK:
+		return 0;
+	case SQLITE_CONSTRAINT:
+	case SQLITE_MISMATCH:
+	case SQLITE_TOOBIG:
+	case SQLITE_RANGE:
+	case SQLITE_MISUSE:
+		/* The statement undid itself. To fail the batch would fail it again each time it is sent again. */
+		return error_set(err, ERROR_USAGE, "record refused: %s", sqlite3_errstr(rc));
+	default:
+		return store_fail(store, rc, err);
+	}
+}
+
+struct store_alive {
+	bool (*alive)(uint64_t epoch, void *context);
+	void *context;
+};
+
+static bool
+store_epoch_is_dead(uint64_t epoch, void *context)
+{
+	const struct store_alive *test = context;
+
+	return !test->alive(epoch, test->context);
+}
+
+int
+store_close_earlier(struct store *store, bool (*alive)(uint64_t epoch, void *context), void *context, struct error *err)
+{
+	struct store_alive test = {.alive = alive, .context = context};
+	int rc;
+
+	if (store_begin(store, err) < 0)
+		return -1;
+	rc = insert_close_crashed(&store->insert, store_epoch_is_dead, &test, store->last_known_us, END_DAEMON_CRASH);
+	return rc == SQLITE_OK ? 0 : store_fail(store, rc, err);
+}
+
+int
+store_commit(struct store *store, struct error *err)
+{
+	int rc;
+
+	if (!store_has_batch(store))
+		return 0;
+	if (!store_is_intact(store)) {
+		store->must_reopen = true;
+		sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+		return error_set(err, ERROR_CORRUPT, "%s was removed or replaced while in use", store->path);
+	}
+	rc = store_step(store->commit);
+	return rc == SQLITE_OK ? 0 : store_fail(store, rc, err);
+}
+
+int
+store_probe(struct store *store, struct error *err)
+{
+	/* 64 KiB: room for the first batch to come, so that a disk with room for one page does not flap. */
+	static const char *const writes[] = {"UPDATE meta SET value = zeroblob(65536) WHERE key = 'probe'",
+	    "UPDATE meta SET value = NULL WHERE key = 'probe'"};
+
+	for (size_t i = 0; i < sizeof(writes) / sizeof(writes[0]); i++) {
+		int rc;
+
+		if (store_begin(store, err) < 0)
+			return -1;
+		rc = sqlite3_exec(store->db, writes[i], NULL, NULL, NULL);
+		if (rc != SQLITE_OK)
+			return store_fail(store, rc, err);
+		if (store_commit(store, err) < 0)
+			return -1;
+	}
+	return 0;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The audit database as its one writer sees it: opened whole or set aside, written in batches, synced at each commit.
+ * One thread uses a store. */
+#ifndef POSTERN_AUDIT_STORE_H
+#define POSTERN_AUDIT_STORE_H
+
+#include "audit/checkpoint.h"
+#include "audit/record.h"
+#include "base/error.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A statement waits this long for another process's write lock; then the log counts as not writable. */
+#define STORE_BUSY_MS 2000
+/* Files set aside in one second: beyond it opening fails. */
+#define STORE_SET_ASIDE_MAX 100
+
+struct store;
+
+/* What opening came upon; the auditor makes a log line and an event of it. */
+struct store_opening {
+	bool created;            /* a new database was made */
+	bool replaced;           /* there had been one: it is gone, or was set aside as moved_to */
+	char why[256];           /* replaced: what was wrong with it */
+	char moved_to[PATH_MAX]; /* replaced: its new name; "" when the file was gone */
+};
+
+/* Open or make the database at path; its directory must exist. Checks it through; a corrupt or foreign file is renamed
+ * path.corrupt-TIME (with its -wal and -shm) and a new one made. Returns NULL with *err:
+ *   ERROR_EXISTS      another process has it open for writing
+ *   ERROR_USAGE       a newer postern made it
+ *   ERROR_PERMISSION  as it says
+ *   others            may pass (disk full, input/output error): try again */
+struct store *store_open(const char *path, struct store_opening *ret_opening, struct error *err);
+/* Rolls back what is not committed. The -wal and -shm files stay, for readers that cannot make them. Accepts NULL. */
+void store_close(struct store *store);
+
+/* Start the checkpoint thread. Without it the log grows until the store is closed. */
+int store_start_checkpoints(struct store *store, struct error *err);
+
+/* Add a record (record_valid has accepted it) to the open batch, beginning one if there is none. On failure returns -1:
+ * with ERROR_USAGE the record alone was refused, with any other code the whole batch is rolled back. */
+int store_add(struct store *store, const struct record *record, struct error *err);
+
+/* Close, as END_DAEMON_CRASH, open connections whose epoch is not alive, in the batch. Their time of closing is the last
+ * sign of life found when the store was opened. Fails as store_add does. */
+int store_close_earlier(
+    struct store *store, bool (*alive)(uint64_t epoch, void *context), void *context, struct error *err);
+
+/* Commit and sync the batch. 0: it is durable (also when it was empty); -1: nothing of it is there. Fails when the
+ * files are no longer the ones under their names: what is written to a deleted file is lost. */
+int store_commit(struct store *store, struct error *err);
+bool store_has_batch(const struct store *store);
+
+/* Are the database and its -wal and -shm still the files that were opened? */
+bool store_is_intact(const struct store *store);
+
+/* After a failure: try to write and remove 64 KiB. 0: the store can be used again. */
+int store_probe(struct store *store, struct error *err);
+
+/* Did a failure mean that only opening anew can help (corrupt, replaced, input/output error)? */
+bool store_must_reopen(const struct store *store);
+
+/* Zeroes while the checkpoint thread does not run. */
+void store_checkpoint_state(const struct store *store, struct checkpoint_state *ret_state);
+
+#endif
