@@ -235,12 +235,14 @@ static int
 udp_port_watch(struct udp_port *port, size_t which, int fd)
 {
 	struct udp_socket *guest = &port->sockets[which];
-	int rc;
+	int one = 1, rc;
 
 	guest->port = port;
 	guest->source = (struct loop_source){.fd = fd, .handler = udp_guest_handler};
 	if (fd < 0)
 		return 0;
+	/* IPv6 wants it for answers whose source is no address of the namespace; IPv4 takes a local route for enough. */
+	(void)setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &one, sizeof(one));
 	rc = loop_source_add(port->relay->loop, &guest->source, EPOLLIN);
 	if (rc < 0) {
 		guest->source.fd = -1;

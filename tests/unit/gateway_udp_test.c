@@ -103,7 +103,6 @@ udp_socket_in(int netns, int family, const char *text, uint16_t port)
 	if (family == AF_INET6) {
 		assert_int_equal(setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one)), 0);
 		assert_int_equal(setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &one, sizeof(one)), 0);
-		assert_int_equal(setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &one, sizeof(one)), 0);
 	} else {
 		assert_int_equal(setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &one, sizeof(one)), 0);
 	}
@@ -154,7 +153,7 @@ lease(struct fixture *f, const char *name_text, const char *addr_text)
 	assert_int_equal(lease_add(&f->sandbox.leases, &name, &addr, 600), 0);
 }
 
-static const char *const allow_all_of_it[] = {"voice.example.net:5000/udp", "2a00:1::/64:5000/udp", NULL};
+static const char *const allow_all_of_it[] = {"voice.example.net:5000/udp", "[2a00:1::/64]:5000/udp", NULL};
 
 /* Skips the test where namespaces cannot be made. */
 static void
