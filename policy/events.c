@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "policy/events.h"
+
+#include "base/escape.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Kept free in the text of errors for "(123456 more errors)". */
+#define MORE_ROOM 32
+
+static struct place
+place_of(yaml_mark_t mark)
+{
+	return (struct place){mark.line + 1, mark.column + 1};
+}
+
+struct place
+events_here(const struct events *e)
+{
+	return place_of(e->event.start_mark);
+}
+
+void
+events_report(struct events *e, struct place at, const char *fmt, ...)
+{
+	char line[ERROR_TEXT_MAX], file[EVENTS_QUOTE_MAX];
+	va_list ap;
+	int head, len;
+
+	e->error_count++;
+	escape_terminal(e->file, strlen(e->file), file, sizeof(file));
+	head = snprintf(line, sizeof(line), "%s:%zu:%zu: ", file, at.line, at.column);
+	va_start(ap, fmt);
+	len = head + vsnprintf(line + head, sizeof(line) - (size_t)head, fmt, ap);
+	va_end(ap);
+	if ((size_t)len >= sizeof(line) || e->used + (size_t)len + 1 + MORE_ROOM >= sizeof(e->text) || e->unshown > 0) {
+		e->unshown++;
+		return;
+	}
+	if (e->used > 0)
+		e->text[e->used++] = '\n';
+	memcpy(e->text + e->used, line, (size_t)len + 1);
+	e->used += (size_t)len;
+}
+
+struct events_quote
+events_quote(const struct events *e)
+{
+	struct events_quote quoted = {.text = ""};
+
+	if (e->event.type == YAML_SCALAR_EVENT)
+		escape_terminal(
+		    e->event.data.scalar.value, e->event.data.scalar.length, quoted.text, sizeof(quoted.text));
+	return quoted;
+}
+
+/* libyaml's own complaint, with a hint for the two that people meet. */
+static int
+report_syntax(struct events *e)
+{
+	const yaml_parser_t *yaml = &e->yaml;
+	const char *problem = yaml->problem == NULL ? "not YAML" : yaml->problem;
+	const char *context = yaml->context == NULL ? "" : yaml->context;
+
+	if (yaml->error == YAML_MEMORY_ERROR) {
+		events_report(e, place_of(yaml->problem_mark), "no memory to read it");
+		e->code = ERROR_LIMIT;
+	} else if (strstr(context, "alias") != NULL) {
+		events_report(e, place_of(yaml->context_mark),
+		    "a value that begins with '*' must be quoted, as in \"*.example.com\"");
+	} else if (strstr(problem, "cannot start any token") != NULL) {
+		events_report(e, place_of(yaml->problem_mark),
+		    "%s; indent with spaces, quote values that begin with a sign", problem);
+	} else if (yaml->error == YAML_READER_ERROR) {
+		events_report(e, place_of(yaml->mark), "%s", problem);
+	} else {
+		events_report(
+		    e, place_of(yaml->problem_mark), "%s%s%s", problem, context[0] != '\0' ? " " : "", context);
+	}
+	return -1;
+}
+
+static void
+refuse_anchor(struct events *e, const yaml_char_t *anchor)
+{
+	if (anchor != NULL)
+		events_report(e, events_here(e), "anchors are not accepted; write the value where it is needed");
+}
+
+static void
+refuse_tag(struct events *e, const yaml_char_t *tag)
+{
+	if (tag != NULL)
+		events_report(e, events_here(e), "tags are not accepted; leave out the '!' and what belongs to it");
+}
+
+static void
+events_drop(struct events *e)
+{
+	yaml_event_delete(&e->event);
+	e->event.type = YAML_NO_EVENT;
+}
+
+int
+events_next(struct events *e)
+{
+	events_drop(e);
+	if (!yaml_parser_parse(&e->yaml, &e->event)) {
+		e->event.type = YAML_NO_EVENT;
+		return report_syntax(e);
+	}
+	switch ((int)e->event.type) {
+	case YAML_ALIAS_EVENT:
+		events_report(
+		    e, events_here(e), "aliases are not accepted; write the value out, or quote it if it is a pattern");
+		break;
+	case YAML_SCALAR_EVENT:
+		refuse_anchor(e, e->event.data.scalar.anchor);
+		refuse_tag(e, e->event.data.scalar.tag);
+		break;
+	case YAML_SEQUENCE_START_EVENT:
+		refuse_anchor(e, e->event.data.sequence_start.anchor);
+		refuse_tag(e, e->event.data.sequence_start.tag);
+		break;
+	case YAML_MAPPING_START_EVENT:
+		refuse_anchor(e, e->event.data.mapping_start.anchor);
+		refuse_tag(e, e->event.data.mapping_start.tag);
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+int
+events_skip(struct events *e)
+{
+	unsigned int depth = 0;
+
+	for (;;) {
+		if (e->event.type == YAML_SEQUENCE_START_EVENT || e->event.type == YAML_MAPPING_START_EVENT)
+			depth++;
+		if (e->event.type == YAML_SEQUENCE_END_EVENT || e->event.type == YAML_MAPPING_END_EVENT)
+			depth--;
+		if (depth == 0)
+			return 0;
+		if (depth > EVENTS_NEST_MAX) {
+			events_report(e, events_here(e), "nested too deeply");
+			return -1;
+		}
+		if (events_next(e) < 0)
+			return -1;
+	}
+}
+
+bool
+events_scalar_is(const struct events *e, const char *word)
+{
+	size_t len = strlen(word);
+
+	return e->event.type == YAML_SCALAR_EVENT && e->event.data.scalar.length == len &&
+	    memcmp(e->event.data.scalar.value, word, len) == 0;
+}
+
+bool
+events_scalar_is_plain(const struct events *e)
+{
+	return e->event.type == YAML_SCALAR_EVENT && e->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+}
+
+bool
+events_is_null(const struct events *e)
+{
+	return events_scalar_is_plain(e) &&
+	    (events_scalar_is(e, "") || events_scalar_is(e, "~") || events_scalar_is(e, "null") ||
+		events_scalar_is(e, "Null") || events_scalar_is(e, "NULL"));
+}
+
+int
+events_want_scalar(struct events *e, const char *wants, bool *ret_ok)
+{
+	*ret_ok = e->event.type == YAML_SCALAR_EVENT && !events_is_null(e) && e->event.data.scalar.length > 0;
+	if (*ret_ok || e->event.type == YAML_ALIAS_EVENT)
+		return 0;
+	events_report(e, events_here(e),
+	    e->event.type == YAML_SCALAR_EVENT ? "a value is missing; write %s" : "%s belongs here", wants);
+	return events_skip(e);
+}
+
+/* A key's index, or EVENTS_KEY_SKIPPED after a complaint. */
+static int
+key_find(struct events *e, struct events_keys *keys)
+{
+	static const char *const later[] = {"include", "limits", "mode", "expires", "uses", "subdomains", "shared"};
+
+	for (size_t i = 0; i < keys->count; i++) {
+		if (!events_scalar_is(e, keys->words[i]))
+			continue;
+		if (keys->seen[i].line != 0) {
+			events_report(e, events_here(e), "'%s' stands twice, first in line %zu; keep one",
+			    keys->words[i], keys->seen[i].line);
+			return EVENTS_KEY_SKIPPED;
+		}
+		keys->seen[i] = events_here(e);
+		return (int)i;
+	}
+	for (size_t i = 0; i < COUNT(later); i++) {
+		if (events_scalar_is(e, later[i])) {
+			events_report(e, events_here(e), "'%s' is not supported by this version; remove it", later[i]);
+			return EVENTS_KEY_SKIPPED;
+		}
+	}
+	if (e->event.type == YAML_SCALAR_EVENT)
+		events_report(e, events_here(e), "unknown key '%s'; known here: %s", events_quote(e).text, keys->known);
+	else if (e->event.type != YAML_ALIAS_EVENT)
+		events_report(e, events_here(e), "a key is a single word");
+	return EVENTS_KEY_SKIPPED;
+}
+
+int
+events_next_key(struct events *e, struct events_keys *keys, int *ret_key)
+{
+	if (events_next(e) < 0)
+		return -1;
+	if (e->event.type == YAML_MAPPING_END_EVENT) {
+		*ret_key = EVENTS_KEY_END;
+		return 0;
+	}
+	*ret_key = key_find(e, keys);
+	if (*ret_key >= 0)
+		return events_next(e);
+	if (events_skip(e) < 0 || events_next(e) < 0)
+		return -1;
+	return events_skip(e);
+}
+
+const char *
+events_scalar(const struct events *e, size_t *ret_len)
+{
+	*ret_len = e->event.data.scalar.length;
+	return (const char *)e->event.data.scalar.value;
+}
+
+/* Length of the well-formed UTF-8 character at the front of text; 0 when there is none (RFC 3629 section 4). */
+static size_t
+utf8_length(const unsigned char *text, size_t len)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t want = text[0] < 0x80 ? 1
+	    : text[0] < 0xc2         ? 0
+	    : text[0] < 0xe0         ? 2
+	    : text[0] < 0xf0         ? 3
+	    : text[0] < 0xf5         ? 4
+				     : 0;
+	uint32_t code = want < 2 ? text[0] : text[0] & (0x7fu >> want);
+
+	if (want > len)
+		return 0;
+	for (size_t i = 1; i < want; i++) {
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+		code = code << 6 | (text[i] & 0x3f);
+	}
+	if (want > 0 && (code < least[want] || (code >= 0xd800 && code < 0xe000) || code > 0x10ffff))
+		return 0;
+	return want;
+}
+
+/* A NUL ends a C string somewhere below and bad UTF-8 is read in several ways: neither gets as far as the YAML reader. */
+static int
+check_bytes(struct events *e, const unsigned char *text, size_t len)
+{
+	struct place at = {1, 1};
+	size_t step;
+
+	for (size_t i = 0; i < len; i += step) {
+		if (text[i] == '\0') {
+			events_report(e, at, "a NUL byte does not belong into a policy");
+			return -1;
+		}
+		step = utf8_length(text + i, len - i);
+		if (step == 0) {
+			events_report(e, at, "byte 0x%02x is not valid UTF-8", text[i]);
+			return -1;
+		}
+		at.column++;
+		if (text[i] == '\n')
+			at = (struct place){at.line + 1, 1};
+	}
+	return 0;
+}
+
+int
+events_open(struct events *e, const char *file, const char *text, size_t len)
+{
+	const unsigned char *bytes = (const unsigned char *)text;
+
+	memset(e, 0, sizeof(*e));
+	e->file = file;
+	e->code = ERROR_POLICY;
+	if (!yaml_parser_initialize(&e->yaml)) {
+		events_report(e, (struct place){1, 1}, "no memory to read it");
+		e->code = ERROR_LIMIT;
+		return -1;
+	}
+	yaml_parser_set_encoding(&e->yaml, YAML_UTF8_ENCODING);
+	yaml_parser_set_input_string(&e->yaml, bytes, len);
+	return check_bytes(e, bytes, len);
+}
+
+void
+events_close(struct events *e)
+{
+	events_drop(e);
+	yaml_parser_delete(&e->yaml);
+}
+
+int
+events_fail(const struct events *e, struct error *err)
+{
+	if (e->unshown == 0)
+		return error_set(err, e->code, "%s", e->text);
+	return error_set(err, e->code, "%s%s(%zu more errors)", e->text, e->used > 0 ? "\n" : "", e->unshown);
+}

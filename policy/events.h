@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Private to policy_parse.c: libyaml's events one by one, with what policies do not have refused and complaints kept.
+ *
+ * Functions that return int return 0, or -1 when no further event can be had or used ("broken"); the reader then returns
+ * at once. A reported mistake alone is no reason for -1: reading goes on, so that one run shows all of them. */
+#ifndef POSTERN_POLICY_EVENTS_H
+#define POSTERN_POLICY_EVENTS_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <yaml.h>
+
+/* Deepest nesting that is skipped over: three levels mean something. */
+#define EVENTS_NEST_MAX 16
+/* How much of a wrong value a message repeats, escaped. */
+#define EVENTS_QUOTE_MAX 80
+/* Keys that a mapping may know. */
+#define EVENTS_KEYS_MAX 8
+
+struct place {
+	size_t line, column; /* from 1 */
+};
+
+struct events {
+	yaml_parser_t yaml;
+	yaml_event_t event;        /* the current one; type YAML_NO_EVENT: none */
+	const char *file;          /* for messages; not owned */
+	char text[ERROR_TEXT_MAX]; /* the complaints so far, one a line */
+	size_t used;
+	size_t error_count, unshown;
+	enum error_code code; /* of the policy as a whole; ERROR_POLICY unless something worse came */
+};
+
+/* The keys of one kind of mapping, and while one is read, where each stood first. */
+struct events_keys {
+	const char *const *words;
+	size_t count;      /* at most EVENTS_KEYS_MAX */
+	const char *known; /* the words for a person */
+	struct place seen[EVENTS_KEYS_MAX];
+};
+
+/* What events_next_key found instead of a key it knows. */
+#define EVENTS_KEY_SKIPPED (-1)
+#define EVENTS_KEY_END (-2)
+
+struct events_quote {
+	char text[EVENTS_QUOTE_MAX];
+};
+
+/* text (not owned) must be valid as long as e. -1 when it holds a NUL or bad UTF-8, or without memory. */
+int events_open(struct events *e, const char *file, const char *text, size_t len);
+void events_close(struct events *e);
+
+/* Add "FILE:LINE:COLUMN: ..." to the complaints; counted only, once the text is full. */
+void events_report(struct events *e, struct place at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Copy the complaints to *err. Returns -1. */
+int events_fail(const struct events *e, struct error *err);
+
+/* Fetch the next event; aliases, anchors and tags are complained about here, wherever they stand. */
+int events_next(struct events *e);
+/* Read past the node that begins with the current event; the current event is then its last. */
+int events_skip(struct events *e);
+
+/* Where the current event stands, and its value for a message ("" when it is no scalar). */
+struct place events_here(const struct events *e);
+struct events_quote events_quote(const struct events *e);
+
+/* The current event is a scalar with this text; one without quotes; null in one of YAML's spellings. */
+bool events_scalar_is(const struct events *e, const char *word);
+bool events_scalar_is_plain(const struct events *e);
+bool events_is_null(const struct events *e);
+/* The scalar's bytes; only behind events_want_scalar. */
+const char *events_scalar(const struct events *e, size_t *ret_len);
+
+/* The current node must be a scalar with something in it. Otherwise complains (wants: "a host name"), skips it, and sets
+ * *ret_ok to false. An alias was complained about already. */
+int events_want_scalar(struct events *e, const char *wants, bool *ret_ok);
+
+/* One key of a mapping and the step to its value; *ret_key is its index. Unknown and duplicate keys are complained
+ * about and skipped with their values. */
+int events_next_key(struct events *e, struct events_keys *keys, int *ret_key);
+
+#endif
