@@ -410,19 +410,21 @@ store_must_reopen(const struct store *store)
 	return store->must_reopen;
 }
 
-bool
-store_is_intact(const struct store *store)
+int
+store_check(struct store *store, struct error *err)
 {
 	char path[PATH_MAX];
 	struct stat st;
 
 	for (size_t i = 0; i < STORE_FILES; i++) {
-		if (store_path(path, store->path, store_suffixes[i]) < 0 || stat(path, &st) < 0)
-			return false;
-		if (st.st_dev != store->files[i].dev || st.st_ino != store->files[i].ino)
-			return false;
+		if (store_path(path, store->path, store_suffixes[i]) == 0 && stat(path, &st) == 0 &&
+		    st.st_dev == store->files[i].dev && st.st_ino == store->files[i].ino)
+			continue;
+		store->must_reopen = true;
+		return error_set(
+		    err, ERROR_CORRUPT, "%s%s was removed or replaced while in use", store->path, store_suffixes[i]);
 	}
-	return true;
+	return 0;
 }
 
 /* The batch is lost. Full and busy pass by themselves; after anything else the connection is not trusted again. */
@@ -479,29 +481,58 @@ store_add(struct store *store, const struct record *record, struct error *err)
 	}
 }
 
-struct store_alive {
-	bool (*alive)(uint64_t epoch, void *context);
-	void *context;
-};
-
 static bool
-store_epoch_is_dead(uint64_t epoch, void *context)
+store_epoch_is_before(uint64_t epoch, void *context)
 {
-	const struct store_alive *test = context;
-
-	return !test->alive(epoch, test->context);
+	return epoch < *(const uint64_t *)context;
 }
 
 int
-store_close_earlier(struct store *store, bool (*alive)(uint64_t epoch, void *context), void *context, struct error *err)
+store_close_earlier(struct store *store, uint64_t epoch, struct error *err)
 {
-	struct store_alive test = {.alive = alive, .context = context};
 	int rc;
 
 	if (store_begin(store, err) < 0)
 		return -1;
-	rc = insert_close_crashed(&store->insert, store_epoch_is_dead, &test, store->last_known_us, END_DAEMON_CRASH);
+	rc =
+	    insert_close_crashed(&store->insert, store_epoch_is_before, &epoch, store->last_known_us, END_DAEMON_CRASH);
 	return rc == SQLITE_OK ? 0 : store_fail(store, rc, err);
+}
+
+static void
+store_copy_text(sqlite3_stmt *stmt, int column, char *ret_text, size_t size)
+{
+	const unsigned char *text = sqlite3_column_text(stmt, column);
+
+	snprintf(ret_text, size, "%s", text == NULL ? "" : (const char *)text);
+}
+
+size_t
+store_live_sandboxes(struct store *store, struct record_sandbox *ret_sandboxes, size_t max)
+{
+	static const char sql[] =
+	    "SELECT id, attached_ts, name, kind, uid, detail FROM sandboxes WHERE detached_ts IS NULL "
+	    "ORDER BY id DESC LIMIT ?1";
+	sqlite3_stmt *stmt;
+	size_t count = 0;
+
+	if (sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL) != SQLITE_OK)
+		return 0;
+	sqlite3_bind_int64(stmt, 1, (sqlite3_int64)max);
+	while (count < max && sqlite3_step(stmt) == SQLITE_ROW) {
+		struct record_sandbox *sandbox = &ret_sandboxes[count++];
+
+		memset(sandbox, 0, sizeof(*sandbox));
+		sandbox->id = sqlite3_column_int64(stmt, 0);
+		sandbox->ts_us = sqlite3_column_int64(stmt, 1);
+		store_copy_text(stmt, 2, sandbox->name, sizeof(sandbox->name));
+		store_copy_text(stmt, 3, sandbox->kind, sizeof(sandbox->kind));
+		sandbox->uid =
+		    sqlite3_column_type(stmt, 4) == SQLITE_NULL ? UINT32_MAX : (uint32_t)sqlite3_column_int64(stmt, 4);
+		store_copy_text(stmt, 5, sandbox->detail, sizeof(sandbox->detail));
+	}
+	sqlite3_finalize(stmt);
+	return count;
 }
 
 int
@@ -511,10 +542,9 @@ store_commit(struct store *store, struct error *err)
 
 	if (!store_has_batch(store))
 		return 0;
-	if (!store_is_intact(store)) {
-		store->must_reopen = true;
+	if (store_check(store, err) < 0) {
 		sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
-		return error_set(err, ERROR_CORRUPT, "%s was removed or replaced while in use", store->path);
+		return -1;
 	}
 	rc = store_step(store->commit);
 	return rc == SQLITE_OK ? 0 : store_fail(store, rc, err);

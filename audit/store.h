@@ -44,18 +44,22 @@ int store_start_checkpoints(struct store *store, struct error *err);
  * with ERROR_USAGE the record alone was refused, with any other code the whole batch is rolled back. */
 int store_add(struct store *store, const struct record *record, struct error *err);
 
-/* Close, as END_DAEMON_CRASH, open connections whose epoch is not alive, in the batch. Their time of closing is the last
+/* Close, as END_DAEMON_CRASH, open connections of epochs before this one, in the batch. Their time of closing is the last
  * sign of life found when the store was opened. Fails as store_add does. */
-int store_close_earlier(
-    struct store *store, bool (*alive)(uint64_t epoch, void *context), void *context, struct error *err);
+int store_close_earlier(struct store *store, uint64_t epoch, struct error *err);
+
+/* The sandboxes that are attached, according to the file; at most max, newest first. Also from a file that is gone from
+ * the directory: so they can be carried over to the one that replaces it. Returns how many, 0 on any failure. */
+size_t store_live_sandboxes(struct store *store, struct record_sandbox *ret_sandboxes, size_t max);
 
 /* Commit and sync the batch. 0: it is durable (also when it was empty); -1: nothing of it is there. Fails when the
  * files are no longer the ones under their names: what is written to a deleted file is lost. */
 int store_commit(struct store *store, struct error *err);
 bool store_has_batch(const struct store *store);
 
-/* Are the database and its -wal and -shm still the files that were opened? */
-bool store_is_intact(const struct store *store);
+/* Are the database and its -wal and -shm still the files that were opened? If not: -1, and the store must be opened
+ * anew. */
+int store_check(struct store *store, struct error *err);
 
 /* After a failure: try to write and remove 64 KiB. 0: the store can be used again. */
 int store_probe(struct store *store, struct error *err);

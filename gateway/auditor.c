@@ -1,0 +1,616 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The auditor role: takes records from every other role, writes them in batches, says what is durable.
+ *
+ * Theory of operation. Each sender has a channel and numbers its records without holes; it keeps them until MSG_DURABLE
+ * says that they are committed and synced. Records join the open batch as they are read. Somebody waits for a connection
+ * that is about to be opened, for events and for sandboxes: these are committed at the end of the loop's round, with all
+ * that is in the channels by then (group commit). All else rides along or waits AUDITOR_LAZY_MS.
+ *
+ * When anything fails, the batch is rolled back and forgotten: the senders have it. They are told that the log is not
+ * writable, and refuse new work until it is (CASES F-22). A write is tried every AUDITOR_RETRY_MS; when it works, an event
+ * says since when the log was out, the senders are told, and each sends again everything after its last durable
+ * record. What is still in a channel from before is ignored until the first of those comes.
+ *
+ *   writable --failure--> not writable --probe (or new file) and event committed--> writable
+ *
+ * Order of set-up: network namespace, identity, database, system calls, checkpoint thread, ready. */
+#include "audit/render.h"
+#include "audit/store.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "gateway/confine.h"
+#include "gateway/options.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Records that nobody waits for are committed within this. */
+#define AUDITOR_LAZY_MS 20
+/* Between attempts to write again. */
+#define AUDITOR_RETRY_MS 500
+/* Between looks at the files' names and the log's length. */
+#define AUDITOR_TICK_MS 1000
+/* A batch is not made longer than this for what else is in the channels: an opener waits for all of it. */
+#define AUDITOR_BATCH_MAX 512
+/* Keeper, control, 16 gateways, and those that are being replaced. */
+#define AUDITOR_SENDERS_MAX 64
+/* Sandboxes carried over to a new file; as many as control takes. */
+#define AUDITOR_SANDBOXES_MAX 4096
+/* At the end, how long records may still come. */
+#define AUDITOR_STOP_MS 2000
+/* A blocked checkpoint is told once in this time. */
+#define AUDITOR_WARN_MS 60000
+
+struct sender {
+	struct sender *next;
+	struct ipc ipc;
+	struct loop_deferred gone; /* frees it after the round */
+	uint64_t epoch;
+	bool known;           /* a record came; a sender begins with the first that is not durable */
+	uint64_t seq;         /* last record in the batch or the file */
+	uint64_t durable_seq; /* last record committed */
+	bool resync;          /* ignore all but durable_seq + 1: older ones are still on their way */
+	bool has_gap;         /* the keeper said that the sender is gone; more may be in its channel */
+	struct record gap;
+};
+
+static struct {
+	const struct options *options;
+	char path[PATH_MAX];
+	struct loop *loop;
+	struct ipc keeper;
+	struct store *store; /* NULL while it cannot be opened */
+	struct sender *senders;
+	size_t sender_count;
+	bool writable;
+	bool confined;
+	bool stopping;
+	bool commit_wanted; /* somebody waits */
+	size_t batch;       /* records in it */
+	uint64_t keeper_epoch;
+	uint64_t counter;     /* of own record ids */
+	int64_t out_since_us; /* when writing failed; 0: it did not */
+	char out_why[256];
+	bool replaced_pending; /* the event about it is not in the file yet */
+	struct store_opening opening;
+	struct record_sandbox *carried; /* sandboxes of the file that was lost */
+	size_t carried_count;
+	int64_t warned_ms;
+	uint64_t blocked_seen;
+	int64_t stop_by_ms;
+	struct loop_deferred commit;
+	struct loop_timer lazy_timer, retry_timer, tick_timer, stop_timer;
+} auditor;
+
+static void
+auditor_tell(struct sender *sender)
+{
+	struct msg_durable durable = {.seq = sender->durable_seq, .writable = auditor.writable};
+
+	ipc_send(&sender->ipc, MSG_DURABLE, 0, &durable, sizeof(durable), NULL, 0);
+}
+
+/* The batch is gone. Nobody may count on the log until auditor_resume has worked. */
+static void
+auditor_fail(const struct error *why)
+{
+	log_warnx("the log cannot be written, new connections are refused: %s", why->text);
+	if (auditor.out_since_us == 0) {
+		auditor.out_since_us = clock_real_us();
+		snprintf(auditor.out_why, sizeof(auditor.out_why), "%.255s", why->text);
+	}
+	auditor.writable = false;
+	auditor.commit_wanted = false;
+	auditor.batch = 0;
+	loop_timer_stop(auditor.loop, &auditor.lazy_timer);
+	loop_timer_set(auditor.loop, &auditor.retry_timer, AUDITOR_RETRY_MS);
+	for (struct sender *sender = auditor.senders; sender != NULL; sender = sender->next) {
+		sender->seq = sender->durable_seq;
+		auditor_tell(sender);
+	}
+}
+
+static void
+auditor_commit(void)
+{
+	struct error err;
+
+	loop_timer_stop(auditor.loop, &auditor.lazy_timer);
+	auditor.commit_wanted = false;
+	auditor.batch = 0;
+	if (!auditor.writable)
+		return;
+	if (store_commit(auditor.store, &err) < 0) {
+		auditor_fail(&err);
+		return;
+	}
+	for (struct sender *sender = auditor.senders; sender != NULL; sender = sender->next) {
+		if (sender->seq == sender->durable_seq)
+			continue;
+		sender->durable_seq = sender->seq;
+		auditor_tell(sender);
+	}
+}
+
+/* Is there more to read, that the batch could take along? */
+static bool
+auditor_more_waits(void)
+{
+	struct pollfd fds[AUDITOR_SENDERS_MAX];
+	nfds_t count = 0;
+
+	for (struct sender *sender = auditor.senders; sender != NULL && count < AUDITOR_SENDERS_MAX;
+	     sender = sender->next)
+		if (ipc_is_open(&sender->ipc))
+			fds[count++] = (struct pollfd){.fd = sender->ipc.source.fd, .events = POLLIN};
+	return count > 0 && poll(fds, count, 0) > 0;
+}
+
+static void
+auditor_commit_handler(struct loop_deferred *deferred)
+{
+	(void)deferred;
+	/* What can be read now brings the next round, and that brings us here again. */
+	if (auditor.batch < AUDITOR_BATCH_MAX && auditor_more_waits())
+		return;
+	auditor_commit();
+}
+
+static void
+auditor_lazy_handler(struct loop_timer *timer)
+{
+	(void)timer;
+	auditor_commit();
+}
+
+/* Does its sender hold something back until this is durable? */
+static bool
+auditor_is_awaited(const struct record *record)
+{
+	switch ((enum record_kind)record->kind) {
+	case RECORD_FLOW_OPEN:
+		return record->flow.verdict == VERDICT_ALLOWED;
+	case RECORD_EVENT:
+	case RECORD_SANDBOX:
+	case RECORD_SANDBOX_END:
+	case RECORD_GAP:
+		return true;
+	case RECORD_FLOW_CLOSE:
+	case RECORD_REFUSED:
+	case RECORD_DNS:
+	case RECORD_KIND_MAX:
+		break;
+	}
+	return false;
+}
+
+/* At the latest within AUDITOR_LAZY_MS, at once when somebody waits. */
+static void
+auditor_schedule(bool awaited)
+{
+	auditor.commit_wanted |= awaited;
+	if (!loop_timer_armed(&auditor.lazy_timer))
+		loop_timer_set(auditor.loop, &auditor.lazy_timer, AUDITOR_LAZY_MS);
+	if (auditor.commit_wanted || auditor.batch >= AUDITOR_BATCH_MAX)
+		loop_defer(auditor.loop, &auditor.commit);
+}
+
+/* Add to the batch. False: the record alone was refused. */
+static bool
+auditor_add(const struct record *record)
+{
+	struct error err;
+
+	if (store_add(auditor.store, record, &err) == 0) {
+		auditor.batch++;
+		auditor_schedule(auditor_is_awaited(record));
+		return true;
+	}
+	if (err.code == ERROR_USAGE) {
+		log_warnx("%s", err.text);
+		return false;
+	}
+	auditor_fail(&err);
+	return true;
+}
+
+/* A gateway's last records may still be in its channel when the keeper reports its end: the gap is written again when
+ * the channel is empty. */
+static void
+auditor_note_gap(const struct record *record)
+{
+	for (struct sender *sender = auditor.senders; sender != NULL; sender = sender->next) {
+		if (sender->epoch == record->gap.sender_epoch) {
+			sender->gap = *record;
+			sender->has_gap = true;
+		}
+	}
+}
+
+/* Is this the record to take now? */
+static bool
+sender_expects(struct sender *sender, uint64_t seq)
+{
+	if (sender->resync ? seq != sender->durable_seq + 1 : seq <= sender->seq)
+		return false;
+	if (seq != sender->seq + 1)
+		log_warnx("records %llu to %llu of epoch %llu were never sent", (unsigned long long)sender->seq + 1,
+		    (unsigned long long)seq - 1, (unsigned long long)sender->epoch);
+	sender->resync = false;
+	return true;
+}
+
+static bool
+sender_message_handler(struct ipc *ipc, struct ipc_message *message)
+{
+	struct sender *sender = loop_owner(ipc, struct sender, ipc);
+	static struct record record; /* one thread, and not small */
+	uint32_t size = message->header.size;
+
+	if (message->header.type != MSG_RECORD || message->header.fd_count != 0 || size > sizeof(record))
+		return false;
+	memcpy(&record, message->body, size);
+	if (!record_valid(&record, size))
+		return false;
+	if (!sender->known) {
+		sender->known = true;
+		sender->seq = sender->durable_seq = record.seq - 1;
+	}
+	if (!auditor.writable)
+		return true; /* it comes again */
+	if (!sender_expects(sender, record.seq)) {
+		auditor_schedule(false);
+		return true;
+	}
+	if (record.kind == RECORD_GAP)
+		auditor_note_gap(&record);
+	if (!auditor_add(&record))
+		return false;
+	if (auditor.writable)
+		sender->seq = record.seq;
+	return true;
+}
+
+static void
+sender_gone_handler(struct loop_deferred *deferred)
+{
+	free(loop_owner(deferred, struct sender, gone));
+}
+
+static void
+sender_remove(struct sender *sender)
+{
+	struct sender **at = &auditor.senders;
+
+	while (*at != sender)
+		at = &(*at)->next;
+	*at = sender->next;
+	auditor.sender_count--;
+	if (sender->has_gap && auditor.writable)
+		auditor_add(&sender->gap);
+	loop_defer(auditor.loop, &sender->gone);
+}
+
+static void
+sender_broken_handler(struct ipc *ipc, const char *why)
+{
+	struct sender *sender = loop_owner(ipc, struct sender, ipc);
+
+	if (!auditor.stopping && strcmp(why, "peer closed") != 0)
+		log_warnx("channel of epoch %llu closed: %s", (unsigned long long)sender->epoch, why);
+	sender_remove(sender);
+	if (auditor.commit_wanted)
+		loop_defer(auditor.loop, &auditor.commit);
+}
+
+/* All connections of earlier daemons were cut when they ended: each epoch is later than any before it, and the keeper's
+ * is the first of this daemon. */
+static int
+auditor_close_earlier(struct error *err)
+{
+	return auditor.keeper_epoch == 0 ? 0 : store_close_earlier(auditor.store, auditor.keeper_epoch, err);
+}
+
+static bool
+auditor_add_sender(const struct msg_channel *channel, int fd)
+{
+	struct sender *sender = auditor.sender_count < AUDITOR_SENDERS_MAX ? calloc(1, sizeof(*sender)) : NULL;
+	struct error err;
+
+	if (sender == NULL)
+		return false;
+	sender->epoch = channel->epoch;
+	sender->gone.handler = sender_gone_handler;
+	sender->ipc.message_handler = sender_message_handler;
+	sender->ipc.broken_handler = sender_broken_handler;
+	if (ipc_open(&sender->ipc, auditor.loop, fd) < 0) {
+		free(sender);
+		return false;
+	}
+	sender->next = auditor.senders;
+	auditor.senders = sender;
+	auditor.sender_count++;
+	auditor_tell(sender);
+	if (channel->role == MSG_ROLE_KEEPER) {
+		auditor.keeper_epoch = channel->epoch;
+		if (auditor.writable && auditor_close_earlier(&err) < 0)
+			auditor_fail(&err);
+		else
+			auditor_schedule(false);
+	}
+	return true;
+}
+
+static void
+auditor_own_record(struct record *ret_record, enum event_kind kind, json_t *detail)
+{
+	char *text = detail == NULL ? NULL : json_dumps(detail, JSON_COMPACT | JSON_ENSURE_ASCII);
+
+	memset(ret_record, 0, sizeof(*ret_record));
+	ret_record->kind = RECORD_EVENT;
+	ret_record->seq = ++auditor.counter;
+	ret_record->event.id = RECORD_ID(auditor.options->epoch, auditor.counter);
+	ret_record->event.ts_us = clock_real_us();
+	ret_record->event.kind = (uint8_t)kind;
+	ret_record->event.uid = UINT32_MAX;
+	if (text != NULL && strlen(text) < sizeof(ret_record->event.detail))
+		memcpy(ret_record->event.detail, text, strlen(text) + 1);
+	free(text);
+	json_decref(detail);
+}
+
+/* What the new file must say before anything else goes in: who is attached, and what happened. In the batch. */
+static int
+auditor_add_history(struct error *err)
+{
+	struct record record;
+	char since[40];
+
+	for (size_t i = 0; i < auditor.carried_count; i++) {
+		record = (struct record){.kind = RECORD_SANDBOX, .seq = 1, .sandbox = auditor.carried[i]};
+		if (store_add(auditor.store, &record, err) < 0)
+			return -1;
+	}
+	if (auditor.replaced_pending) {
+		auditor_own_record(&record, EVENT_AUDIT_REPLACED,
+		    json_pack("{s:s, s:s}", "why", auditor.opening.why, "moved_to", auditor.opening.moved_to));
+		if (store_add(auditor.store, &record, err) < 0)
+			return -1;
+	}
+	if (auditor.out_since_us != 0) {
+		auditor_own_record(&record, EVENT_AUDIT_RESUMED,
+		    json_pack("{s:i, s:s, s:s}", "lost", 0, "since", render_time_utc(auditor.out_since_us, since),
+			"why", auditor.out_why));
+		if (store_add(auditor.store, &record, err) < 0)
+			return -1;
+	}
+	return auditor_close_earlier(err);
+}
+
+/* Keep in memory who is attached, as the lost file knew it. */
+static void
+auditor_carry(void)
+{
+	if (auditor.carried != NULL)
+		return;
+	auditor.carried = calloc(AUDITOR_SANDBOXES_MAX, sizeof(*auditor.carried));
+	if (auditor.carried != NULL)
+		auditor.carried_count = store_live_sandboxes(auditor.store, auditor.carried, AUDITOR_SANDBOXES_MAX);
+}
+
+static int
+auditor_open(struct error *err)
+{
+	struct store_opening opening;
+
+	auditor.store = store_open(auditor.path, &opening, err);
+	if (auditor.store == NULL)
+		return -1;
+	if (opening.created)
+		log_info("made a new database, %s", auditor.path);
+	if (opening.replaced) {
+		log_warnx("DATABASE REPLACED: %s%s%s", opening.why, opening.moved_to[0] == '\0' ? "" : "; it is now ",
+		    opening.moved_to);
+		auditor.opening = opening;
+		auditor.replaced_pending = true;
+	}
+	if (auditor.confined && store_start_checkpoints(auditor.store, err) < 0) {
+		store_close(auditor.store);
+		auditor.store = NULL;
+		return -1;
+	}
+	return 0;
+}
+
+/* Make the log writable: open it when it is not open or cannot be trusted, write something, add what must be said. */
+static int
+auditor_resume(struct error *err)
+{
+	if (auditor.store != NULL && store_must_reopen(auditor.store)) {
+		auditor_carry();
+		store_close(auditor.store);
+		auditor.store = NULL;
+	}
+	if (auditor.store == NULL && auditor_open(err) < 0)
+		return -1;
+	if (store_probe(auditor.store, err) < 0 || auditor_add_history(err) < 0 || store_commit(auditor.store, err) < 0)
+		return -1;
+	if (auditor.out_since_us != 0)
+		log_info("the log can be written again");
+	free(auditor.carried);
+	auditor.carried = NULL;
+	auditor.carried_count = 0;
+	auditor.replaced_pending = false;
+	auditor.out_since_us = 0;
+	auditor.writable = true;
+	for (struct sender *sender = auditor.senders; sender != NULL; sender = sender->next) {
+		sender->resync = sender->known;
+		auditor_tell(sender);
+	}
+	return 0;
+}
+
+static void
+auditor_retry_handler(struct loop_timer *timer)
+{
+	struct error err;
+
+	if (auditor_resume(&err) < 0)
+		loop_timer_set(auditor.loop, timer, AUDITOR_RETRY_MS);
+}
+
+static void
+auditor_warn_blocked(void)
+{
+	struct checkpoint_state state;
+	int64_t now_ms = clock_mono_ms();
+
+	store_checkpoint_state(auditor.store, &state);
+	if (state.blocked == auditor.blocked_seen ||
+	    (auditor.warned_ms != 0 && now_ms - auditor.warned_ms < AUDITOR_WARN_MS))
+		return;
+	auditor.blocked_seen = state.blocked;
+	auditor.warned_ms = now_ms;
+	log_warnx("a reader holds an old view of %s: its -wal has grown to %llu MiB and cannot shrink", auditor.path,
+	    (unsigned long long)state.frames * 4096 >> 20);
+}
+
+static void
+auditor_tick_handler(struct loop_timer *timer)
+{
+	struct error err;
+
+	loop_timer_set(auditor.loop, timer, AUDITOR_TICK_MS);
+	if (!auditor.writable)
+		return;
+	auditor_warn_blocked();
+	if (store_check(auditor.store, &err) < 0)
+		auditor_fail(&err);
+}
+
+/* Until the channels are empty (their senders are gone or silent), or the time is over. */
+static void
+auditor_stop_handler(struct loop_timer *timer)
+{
+	if (auditor_more_waits() && clock_mono_ms() < auditor.stop_by_ms) {
+		loop_timer_set(auditor.loop, timer, 1);
+		return;
+	}
+	auditor_commit();
+	loop_stop(auditor.loop);
+}
+
+static void
+auditor_stop(void)
+{
+	if (auditor.stopping)
+		return;
+	auditor.stopping = true;
+	auditor.stop_by_ms = clock_mono_ms() + AUDITOR_STOP_MS;
+	loop_timer_set(auditor.loop, &auditor.stop_timer, 1);
+}
+
+static bool
+auditor_keeper_handler(struct ipc *ipc, struct ipc_message *message)
+{
+	const struct msg_channel *channel = message->body;
+	int fd = message->fds[0];
+
+	(void)ipc;
+	if (message->header.type == MSG_SHUTDOWN && message->header.size == 0 && message->header.fd_count == 0) {
+		auditor_stop();
+		return true;
+	}
+	if (message->header.type != MSG_CHANNEL || message->header.size != sizeof(*channel) ||
+	    message->header.fd_count != 1)
+		return false;
+	message->fds[0] = -1;
+	if (!auditor_add_sender(channel, fd))
+		log_warnx("no room for another sender");
+	return true;
+}
+
+/* The keeper is gone or mad: what it started ends. */
+static void
+auditor_keeper_broken_handler(struct ipc *ipc, const char *why)
+{
+	(void)ipc;
+	log_warnx("the keeper's channel: %s", why);
+	auditor_stop();
+}
+
+/* The first opening. A disk that is full passes; what does not pass ends the start. */
+static int
+auditor_first_open(struct error *err)
+{
+	if (auditor_open(err) == 0)
+		return 0;
+	if (err->code == ERROR_USAGE || err->code == ERROR_EXISTS || err->code == ERROR_PERMISSION ||
+	    err->code == ERROR_NOT_FOUND)
+		log_fatalx("%s", err->text);
+	return -1;
+}
+
+static void
+auditor_timers(void)
+{
+	auditor.commit.handler = auditor_commit_handler;
+	auditor.lazy_timer.handler = auditor_lazy_handler;
+	auditor.retry_timer.handler = auditor_retry_handler;
+	auditor.tick_timer.handler = auditor_tick_handler;
+	auditor.stop_timer.handler = auditor_stop_handler;
+	loop_timer_set(auditor.loop, &auditor.tick_timer, AUDITOR_TICK_MS);
+}
+
+static void
+auditor_setup(const struct options *options)
+{
+	auditor.options = options;
+	auditor.keeper.source.fd = -1;
+	auditor.keeper.message_handler = auditor_keeper_handler;
+	auditor.keeper.broken_handler = auditor_keeper_broken_handler;
+	if (snprintf(auditor.path, sizeof(auditor.path), "%s/audit/audit.db", options->state_dir) >=
+	    (int)sizeof(auditor.path))
+		log_fatalx("the path of the state directory is too long");
+	auditor.loop = loop_new();
+	if (auditor.loop == NULL)
+		log_fatal("epoll");
+	auditor_timers();
+}
+
+int
+auditor_run(const struct options *options)
+{
+	static const int ignored[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE};
+	struct error err;
+	int rc;
+
+	log_init("auditor");
+	/* The keeper tells when to end: after everybody who still has something to say. */
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+		signal(ignored[i], SIG_IGN);
+	confine_network();
+	confine_identity(options->audit_uid, options->group_gid);
+	auditor_setup(options);
+	rc = auditor_first_open(&err);
+	confine_syscalls("auditor");
+	auditor.confined = true;
+	if (rc == 0 && store_start_checkpoints(auditor.store, &err) < 0)
+		log_fatalx("%s", err.text);
+	if (rc < 0 || auditor_resume(&err) < 0)
+		auditor_fail(&err);
+	if (ipc_open(&auditor.keeper, auditor.loop, options->role_fd) < 0)
+		log_fatal("channel to the keeper");
+	ipc_send(&auditor.keeper, MSG_READY, 0, NULL, 0, NULL, 0);
+	rc = loop_run(auditor.loop);
+	if (!auditor.writable)
+		log_warnx("ending while the log cannot be written: what its senders still held is lost");
+	store_close(auditor.store);
+	return rc < 0 || !auditor.writable ? 1 : 0;
+}
