@@ -108,9 +108,22 @@ refused_row_of(const struct nflog_packet *packet)
 	return packet->stray ? REFUSED_ROW_STRAY : REFUSED_ROW_PACKET;
 }
 
+static bool
+refused_udp_named(const struct sandbox *sandbox, uint16_t port)
+{
+	size_t count = 0;
+	const uint16_t *ports = snapshot_udp_ports(sandbox->policy, &count);
+
+	for (size_t i = 0; i < count; i++)
+		if (ports[i] == port)
+			return true;
+	return false;
+}
+
 /* Say why, where the reason alone does not tell. */
 static void
-refused_detail(const struct nflog_packet *packet, enum refused_row row, struct record_flow *flow)
+refused_detail(
+    const struct refused_log *log, const struct nflog_packet *packet, enum refused_row row, struct record_flow *flow)
 {
 	const struct never_prefix *never = packet->class == TAP_COUNTER_NEVER ? addr_never(&packet->dst) : NULL;
 	const char *text = "";
@@ -126,6 +139,8 @@ refused_detail(const struct nflog_packet *packet, enum refused_row row, struct r
 		text = "a segment of no connection, not an attempt";
 	else if (packet->class == TAP_COUNTER_UDP && packet->dport == REFUSED_QUIC_PORT)
 		text = "QUIC is not carried: clients fall back to TCP";
+	else if (packet->class == TAP_COUNTER_UDP && refused_udp_named(log->sandbox, packet->dport))
+		text = "a rule names the port; this sandbox did not resolve an allowed name to the address";
 	snprintf(flow->detail, sizeof(flow->detail), "%s", text);
 }
 
@@ -142,7 +157,7 @@ refused_open(
 		flow.dport = packet->dport;
 		flow.proto = packet->proto;
 	}
-	refused_detail(packet, row, &flow);
+	refused_detail(log, packet, row, &flow);
 	return tally_open(&log->tally, key, &flow, 1);
 }
 

@@ -25,6 +25,9 @@
 /* A flow ends after this much quiet: once answered, and while it was never answered. */
 #define UDP_IDLE_MS 60000
 #define UDP_UNANSWERED_MS 30000
+/* A live flow's kernel element is renewed for this long, seconds, when less than half of it is left: more than two looks,
+ * which come at least every UDP_IDLE_MS, and LEASE_GRACE_S. */
+#define UDP_KEEP_S 240
 /* Datagrams read from one socket for one event. */
 #define UDP_BATCH_MAX 32
 /* Kinds of refusals kept per sandbox (gateway/tally.h). */

@@ -211,6 +211,24 @@ udp_flow_source_handler(struct loop_source *source, uint32_t events)
 		;
 }
 
+/* A lease's expiry must not cut a live flow, yet the kernel refuses datagrams to an address whose element is gone:
+ * there is no socket of its own to tell a flow by. So the element is renewed while the flow lives; who is not in a flow is
+ * still judged by the lease. */
+static void
+udp_flow_keep_open(const struct udp_flow *flow)
+{
+	struct sandbox *sandbox = flow->relay->sandbox;
+	struct tap_lease element = {.addr = flow->key.dst, .proto = IPPROTO_UDP, .port = flow->key.dport};
+	const struct lease *lease;
+
+	if (flow->name.len == 0)
+		return; /* an address rule's element does not expire */
+	lease = lease_find(&sandbox->leases, &flow->name, &flow->key.dst);
+	if (lease != NULL && lease->expires_ms - clock_mono_ms() > UDP_KEEP_S * 1000 / 2)
+		return; /* lasts beyond the next look, and must not be shortened */
+	(void)link_lease_add(&sandbox->gateway->link, NULL, sandbox->id, &element, 1, UDP_KEEP_S);
+}
+
 static void
 udp_flow_timer_handler(struct loop_timer *timer)
 {
@@ -218,8 +236,10 @@ udp_flow_timer_handler(struct loop_timer *timer)
 	int64_t limit_ms = flow->answered ? UDP_IDLE_MS : UDP_UNANSWERED_MS;
 	int64_t left_ms = flow->last_ms + limit_ms - clock_mono_ms();
 
-	if (left_ms > 0 && loop_timer_set(flow->relay->loop, timer, left_ms) == 0)
+	if (left_ms > 0 && loop_timer_set(flow->relay->loop, timer, left_ms) == 0) {
+		udp_flow_keep_open(flow);
 		return;
+	}
 	if (flow->state == UDP_HELD) /* nothing left the host: the record never became durable */
 		udp_flow_close(flow, END_TIMEOUT, VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE);
 	else

@@ -24,6 +24,8 @@ struct far_end {
 	bool ack;                         /* each record is durable at once */
 	uint64_t totals[TAP_COUNTER_MAX]; /* what the kernel counted */
 	size_t counters_asked;
+	size_t leases_added;
+	struct msg_lease lease; /* the last one added */
 	int64_t skew_ms;
 };
 
@@ -57,6 +59,11 @@ far_end_keeper_handler(struct ipc *ipc, struct ipc_message *message)
 	struct far_end *far = loop_owner(ipc, struct far_end, keeper);
 	struct msg_counters counters;
 
+	if (message->header.type == MSG_LEASE_ADD) {
+		far->leases_added++;
+		memcpy(&far->lease, message->body, message->header.size);
+		return true;
+	}
 	assert_int_equal(message->header.type, MSG_COUNTERS);
 	memset(&counters, 0, sizeof(counters));
 	memcpy(counters.totals, far->totals, sizeof(counters.totals));

@@ -21,6 +21,8 @@ static const uint8_t tcp_ack[] = {0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0, IP
     0x01, 0xbb, 1, 2, 3, 4, 0, 0, 0, 0, 0x50, 0x10, 0xff, 0xff, 0, 0, 0, 0};
 static const uint8_t udp_options[] = {
     0x46, 0, 0, 32, 0, 0, 0, 0, 64, 17, 0, 0, IPV4_SRC, 8, 8, 8, 8, 1, 1, 1, 0, 0x10, 0, 0x01, 0xbb, 0, 8, 0, 0};
+static const uint8_t udp_5000[] = {
+    0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, IPV4_SRC, 8, 8, 8, 8, 0x10, 0, 0x13, 0x88, 0, 8, 0, 0};
 static const uint8_t udp_fragment[] = {
     0x45, 0, 0, 28, 0, 1, 0x20, 0x10, 64, 17, 0, 0, IPV4_SRC, 8, 8, 8, 8, 0x10, 0, 0x01, 0xbb, 0, 8, 0, 0};
 static const uint8_t icmp_echo[] = {
@@ -110,6 +112,28 @@ struct fixture {
 	int kernel;
 };
 
+/* A policy that names UDP port 5000 and nothing else. */
+static struct snapshot *
+policy_with_udp(void)
+{
+	struct policy policy;
+	struct rule rule;
+	struct snapshot *snapshot;
+	struct error err;
+	int fd;
+
+	policy_init(&policy);
+	assert_int_equal(rule_parse(RULE_ALLOW, "voice.example.net:5000/udp", &rule, &err), 0);
+	assert_int_equal(policy_add(&policy, &rule, &err), 0);
+	fd = snapshot_compile(&policy, &err);
+	assert_true(fd >= 0);
+	snapshot = snapshot_open(fd, &err);
+	assert_non_null(snapshot);
+	close(fd);
+	policy_free(&policy);
+	return snapshot;
+}
+
 static void
 fixture_open(struct fixture *f)
 {
@@ -119,6 +143,7 @@ fixture_open(struct fixture *f)
 	f->far = far_end_new();
 	f->sandbox.gateway = &f->far->gateway;
 	f->sandbox.id = clock_real_us();
+	f->sandbox.policy = policy_with_udp();
 	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
 	f->kernel = fds[1];
 	assert_int_equal(refused_attach(&f->sandbox, fds[0]), 0);
@@ -132,6 +157,7 @@ fixture_close(struct fixture *f)
 	assert_null(f->sandbox.refused);
 	far_end_settle(f->far);
 	close(f->kernel);
+	snapshot_free(f->sandbox.policy);
 	far_end_free(f->far);
 }
 
@@ -169,6 +195,7 @@ test_reasons(void **state)
 	    {"tcp", PACKET(tcp_syn), REASON_NOT_LEASED, ""},
 	    {"tcp", PACKET(tcp_ack), REASON_NOT_LEASED, "no connection"},
 	    {"udp", PACKET(udp_options), REASON_UDP_DENIED, "QUIC"},
+	    {"udp", PACKET(udp_5000), REASON_UDP_DENIED, "did not resolve"},
 	    {"icmp", PACKET(icmp_echo), REASON_PROTO_DENIED, ""},
 	    {"proto", PACKET(icmp_echo), REASON_PROTO_DENIED, ""},
 	    {"spoofed", (const uint8_t *)"\x00\x01\x08\x00", 4, REASON_SPOOFED_SOURCE, "EtherType"},

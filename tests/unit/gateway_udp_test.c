@@ -144,13 +144,13 @@ policy_of(const char *const *words)
 }
 
 static void
-lease(struct fixture *f, const char *name_text, const char *addr_text)
+lease(struct fixture *f, const char *name_text, const char *addr_text, uint32_t lifetime_s)
 {
 	struct name name;
 	struct addr addr = addr_of(addr_text);
 
 	assert_int_equal(name_canonical(name_text, strlen(name_text), &name), NAME_OK);
-	assert_int_equal(lease_add(&f->sandbox.leases, &name, &addr, 600), 0);
+	assert_int_equal(lease_add(&f->sandbox.leases, &name, &addr, lifetime_s), 0);
 }
 
 static const char *const allow_all_of_it[] = {"voice.example.net:5000/udp", "[2a00:1::/64]:5000/udp", NULL};
@@ -170,7 +170,7 @@ fixture_open(struct fixture *f, const char *const *rules)
 	f->sandbox.guest4 = addr_of(GUEST4);
 	f->sandbox.guest6 = addr_of(GUEST6);
 	f->sandbox.policy = policy_of(rules);
-	lease(f, "voice.example.net", ORIGIN4);
+	lease(f, "voice.example.net", ORIGIN4, 600);
 	assert_int_equal(udp_attach(&f->sandbox), 0);
 	assert_int_equal(udp_add_port(&f->sandbox, PORT, udp_socket_in(sandbox_netns, AF_INET, NULL, PORT),
 			     udp_socket_in(sandbox_netns, AF_INET6, NULL, PORT)),
@@ -452,6 +452,37 @@ test_unanswered_times_out_sooner(void **state)
 	fixture_close(&f);
 }
 
+/* An expired lease cuts no live flow: its element in the kernel is renewed, and never cut shorter than it was. */
+static void
+case_F_36_live_flow_outlives_its_lease(void **state)
+{
+	struct fixture f;
+	struct sockaddr_storage peer;
+
+	(void)state;
+	fixture_open(&f, allow_all_of_it);
+	open_flow(&f, &peer);
+	for (int i = 0; i < 30; i++) {
+		far_end_pass(f.far, 20000);
+		send_from(f.guest, ORIGIN4, PORT, "more");
+		far_end_settle(f.far);
+		assert_string_equal(received(f.origin, &peer), "more");
+		sendto(f.origin, "answer", 6, 0, (struct sockaddr *)&peer, sizeof(struct sockaddr_in));
+		far_end_settle(f.far);
+		assert_string_equal(received(f.guest, NULL), "answer");
+		if (i == 20)
+			assert_int_equal(f.far->leases_added, 0); /* 180 seconds of the lease are left */
+	}
+	assert_true(f.far->leases_added >= 2);
+	assert_true(f.far->lease.id == f.sandbox.id);
+	assert_int_equal(f.far->lease.count, 1);
+	assert_int_equal(f.far->lease.leases[0].proto, IPPROTO_UDP);
+	assert_int_equal(f.far->lease.leases[0].port, PORT);
+	assert_true(f.far->lease.timeout_s >= 120 + LEASE_GRACE_S);
+	assert_int_equal(far_end_count(f.far, RECORD_FLOW_CLOSE, NULL), 0);
+	fixture_close(&f);
+}
+
 /* F-33: an edit cuts exactly the flows that are no longer allowed, and says which; an expired lease cuts none. */
 static void
 case_F_33_policy_edit_cuts(void **state)
@@ -652,6 +683,7 @@ main(void)
 	    cmocka_unit_test(test_nobody_there),
 	    cmocka_unit_test(test_origin_goes_away),
 	    cmocka_unit_test(test_unanswered_times_out_sooner),
+	    cmocka_unit_test(case_F_36_live_flow_outlives_its_lease),
 	    cmocka_unit_test(case_F_33_policy_edit_cuts),
 	    cmocka_unit_test(test_port_removed),
 	    cmocka_unit_test(test_detach_while_waiting),
