@@ -9,6 +9,10 @@
  * log message is never counted twice. Comparing goes on until a round finds nothing new; the next logged packet
  * begins it again (a quiet rule's rate limit always lets the next packet through).
  *
+ * The kernel hands log messages over in batches, a moment late. So a log outlives its sandbox by REFUSED_LINGER_MS: at
+ * detach what is known is written at once and the counters are asked for the last time (the keeper answers before it
+ * removes the table); what comes in behind that completes the rows.
+ *
  * Trust: packet bytes are the guest's (gateway/nflog.h reads them). When the auditor cannot take records, rows stay in
  * memory, bounded, and are sent later. */
 #include "gateway/gateway.h"
@@ -35,6 +39,8 @@
 #define REFUSED_RECONCILE_MS 5000
 /* Datagrams read at detach: what the socket still holds, bounded. */
 #define REFUSED_DRAIN_MAX 256
+/* More than the kernel keeps a batch of log messages back. */
+#define REFUSED_LINGER_MS 300
 /* A sandbox attached no longer ago than this has a table whose counters began at zero under this log; otherwise
  * (a gateway restarted) counting begins at what the counters say. */
 #define REFUSED_FRESH_US (10 * INT64_C(1000000))
@@ -45,7 +51,10 @@
 enum refused_row { REFUSED_ROW_PACKET, REFUSED_ROW_STRAY, REFUSED_ROW_FRAME, REFUSED_ROW_MAX };
 
 struct refused_log {
-	struct sandbox *sandbox;
+	struct sandbox *sandbox; /* NULL: detached, lingering */
+	struct gateway *gateway;
+	int64_t id;                    /* the sandbox's, also after it */
+	uint32_t generation;           /* when it was detached */
 	struct loop_source source;     /* the NFLOG socket, owned */
 	struct loop_timer timer;       /* reconciliation */
 	struct link_request request;   /* for counters */
@@ -91,12 +100,12 @@ static struct record_flow
 refused_flow(const struct refused_log *log, enum tap_counter class)
 {
 	return (struct record_flow){
-	    .sandbox = log->sandbox->id,
+	    .sandbox = log->id,
 	    .proto = refused_proto(class),
 	    .verdict = VERDICT_DENIED,
 	    .reason = (uint8_t)refused_reasons[class],
 	    .end = END_REFUSED,
-	    .generation = log->sandbox->generation,
+	    .generation = log->sandbox == NULL ? log->generation : log->sandbox->generation,
 	};
 }
 
@@ -112,7 +121,7 @@ static bool
 refused_udp_named(const struct sandbox *sandbox, uint16_t port)
 {
 	size_t count = 0;
-	const uint16_t *ports = snapshot_udp_ports(sandbox->policy, &count);
+	const uint16_t *ports = sandbox == NULL ? NULL : snapshot_udp_ports(sandbox->policy, &count);
 
 	for (size_t i = 0; i < count; i++)
 		if (ports[i] == port)
@@ -198,10 +207,17 @@ refused_receive(struct refused_log *log)
 }
 
 static void
+refused_drain(struct refused_log *log)
+{
+	for (int i = 0; i < REFUSED_DRAIN_MAX && refused_receive(log); i++)
+		;
+}
+
+static void
 refused_arm(struct refused_log *log)
 {
 	if (!loop_timer_armed(&log->timer))
-		(void)loop_timer_set(log->sandbox->gateway->loop, &log->timer, REFUSED_RECONCILE_MS);
+		(void)loop_timer_set(log->gateway->loop, &log->timer, REFUSED_RECONCILE_MS);
 }
 
 static void
@@ -222,7 +238,7 @@ refused_rebase(struct refused_log *log, const uint64_t totals[TAP_COUNTER_MAX])
 	bool remade = false;
 
 	if (!log->based) {
-		bool fresh = clock_real_us() - log->sandbox->id < REFUSED_FRESH_US;
+		bool fresh = clock_real_us() - log->id < REFUSED_FRESH_US;
 
 		for (size_t i = 0; i < TAP_COUNTER_MAX; i++)
 			log->base[i] = fresh ? 0 : totals[i];
@@ -274,15 +290,35 @@ static void
 refused_ask(struct refused_log *log)
 {
 	if (log->request.tag == 0)
-		(void)link_counters(&log->sandbox->gateway->link, &log->request, log->sandbox->id);
+		(void)link_counters(&log->gateway->link, &log->request, log->id);
+}
+
+/* The end of lingering. */
+static void
+refused_finish(struct refused_log *log)
+{
+	struct loop *loop = log->gateway->loop;
+
+	refused_drain(log);
+	refused_compare(log); /* nothing logged can follow, so the last sample holds whatever its age */
+	close(loop_source_remove(loop, &log->source));
+	loop_timer_stop(loop, &log->timer);
+	link_cancel(&log->gateway->link, &log->request);
+	tally_close(&log->tally);
+	loop_defer(loop, &log->deferred);
 }
 
 static void
 refused_timer_handler(struct loop_timer *timer)
 {
 	struct refused_log *log = loop_owner(timer, struct refused_log, timer);
-	bool agree = refused_compare(log);
+	bool agree;
 
+	if (log->sandbox == NULL) {
+		refused_finish(log);
+		return;
+	}
+	agree = refused_compare(log);
 	if (agree && !log->active)
 		return;
 	log->active = false;
@@ -305,6 +341,8 @@ refused_attach(struct sandbox *sandbox, int nflog)
 
 	if (rc == 0) {
 		log->sandbox = sandbox;
+		log->gateway = sandbox->gateway;
+		log->id = sandbox->id;
 		log->source = (struct loop_source){.fd = nflog, .handler = refused_source_handler};
 		log->timer.handler = refused_timer_handler;
 		log->request.handler = refused_counters_handler;
@@ -327,17 +365,16 @@ void
 refused_detach(struct sandbox *sandbox)
 {
 	struct refused_log *log = sandbox->refused;
-	struct loop *loop = sandbox->gateway->loop;
 
 	if (log == NULL)
 		return;
 	sandbox->refused = NULL;
-	for (int i = 0; i < REFUSED_DRAIN_MAX && refused_receive(log); i++)
-		;
-	refused_compare(log); /* nothing logged can follow, so the last sample holds whatever its age */
-	close(loop_source_remove(loop, &log->source));
-	loop_timer_stop(loop, &log->timer);
-	link_cancel(&sandbox->gateway->link, &log->request);
-	tally_close(&log->tally);
-	loop_defer(loop, &log->deferred);
+	log->sandbox = NULL;
+	log->generation = sandbox->generation;
+	refused_drain(log);
+	tally_flush(&log->tally);
+	link_cancel(&log->gateway->link, &log->request);
+	refused_ask(log);
+	if (loop_timer_set(log->gateway->loop, &log->timer, REFUSED_LINGER_MS) < 0)
+		refused_finish(log);
 }

@@ -139,15 +139,22 @@ tally_init(struct tally *tally, struct loop *loop, struct recorder *recorder, si
 }
 
 void
+tally_flush(struct tally *tally)
+{
+	for (size_t i = 0; i < TALLY_BUCKETS; i++)
+		for (struct tally_entry *e = tally->buckets[i]; e != NULL; e = e->next_in_bucket)
+			if (e->dirty)
+				tally_send(tally, e, true);
+}
+
+void
 tally_close(struct tally *tally)
 {
 	loop_timer_stop(tally->loop, &tally->timer);
+	tally_flush(tally);
 	for (size_t i = 0; i < TALLY_BUCKETS; i++)
-		while (tally->buckets[i] != NULL) {
-			if (tally->buckets[i]->dirty)
-				tally_send(tally, tally->buckets[i], true);
+		while (tally->buckets[i] != NULL)
 			tally_drop(tally, &tally->buckets[i]);
-		}
 }
 
 bool

@@ -39,7 +39,10 @@ struct tally {
 
 void tally_init(struct tally *tally, struct loop *loop, struct recorder *recorder, size_t max);
 
-/* Send what was not sent yet, without asking whether the auditor is ready, and free all entries. */
+/* Send what was not sent yet, without asking whether the auditor is ready. */
+void tally_flush(struct tally *tally);
+
+/* tally_flush, and free all entries. */
 void tally_close(struct tally *tally);
 
 /* Add packets to the kind's count. False when there is no entry: then build a record and tally_open it. */
