@@ -274,13 +274,15 @@ word_parse(struct rule *rule, const char *word, size_t len, struct error *err)
 		return host_look(word, len, err);
 	if (word[0] == '[')
 		return bracket_parse(rule, word, len, err);
+	if (holds(word, len, "[") || holds(word, len, "]"))
+		return host_look(word, len, err);
 	if (prefix_parse(word, len, &rule->prefix)) {
 		rule->kind = RULE_CIDR;
 		return 0;
 	}
 	colon = memchr(word, ':', len);
 	target = colon == NULL ? len : (size_t)(colon - word);
-	if (colon != NULL && memchr(word, ']', len) == NULL && memchr(colon + 1, ':', len - target - 1) != NULL)
+	if (colon != NULL && memchr(colon + 1, ':', len - target - 1) != NULL)
 		return complain(err, "'%s' holds more than one ':'; write host:port, or [2600::1]:443 for IPv6",
 		    quote(word, len).text);
 	if (addr_parse(word, target, &addr) ||
