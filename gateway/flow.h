@@ -151,6 +151,13 @@ void flow_record_close(struct flow *flow, enum end_reason end, enum verdict verd
 /* Does the sandbox's present policy still allow what flow->verdict allowed? Leases are not asked. */
 bool flow_still_allowed(const struct flow *flow);
 
+/* flow_tls.c: the hello of FLOW_TLS. */
+
+/* READING: more bytes are in flow->in. Opens, refuses, or returns to wait for more. */
+void flow_tls_read(struct flow *flow);
+/* READING: deadline, or the guest went away, before the hello was complete. */
+void flow_tls_incomplete(struct flow *flow, const char *detail);
+
 /* flow_http.c: the client's direction of FLOW_HTTP. */
 
 /* READING: more bytes are in flow->in. Opens, refuses, or returns to wait for more. */

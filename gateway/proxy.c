@@ -203,7 +203,7 @@ int
 proxy_attach(struct sandbox *sandbox, int tcp4, int tcp6)
 {
 	struct proxy *proxy = calloc(1, sizeof(*proxy));
-	int rc = tls_hello_init();
+	int rc = tls_hello_setup();
 	int rc6;
 
 	if (proxy == NULL || rc < 0) {

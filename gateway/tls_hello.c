@@ -113,7 +113,7 @@ tls_hello_parse_ech(SSL *ssl, unsigned int type, unsigned int context, const uns
 }
 
 int
-tls_hello_init(void)
+tls_hello_setup(void)
 {
 	struct tls_hello sample = {0};
 	enum tls_hello_status status;
@@ -134,14 +134,14 @@ tls_hello_init(void)
 	status = tls_hello_read(&sample, tls_hello_sample, sizeof(tls_hello_sample));
 	tls_hello_clear(&sample);
 	if (status != TLS_HELLO_DONE || sample.sni != TLS_HELLO_SNI_NAME) {
-		tls_hello_free();
+		tls_hello_teardown();
 		return -ENOTSUP;
 	}
 	return 0;
 }
 
 void
-tls_hello_free(void)
+tls_hello_teardown(void)
 {
 	SSL_CTX_free(tls_hello_context);
 	tls_hello_context = NULL;

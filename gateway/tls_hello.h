@@ -56,9 +56,9 @@ struct tls_hello {
 /* Make the SSL context that all hellos share and read one built-in hello with it, so that nothing is loaded from files
  * later and a library that behaves otherwise is noticed at the start. Call before confinement; further calls do
  * nothing. Returns 0 or -errno. */
-int tls_hello_init(void);
+int tls_hello_setup(void);
 /* For tests that look for leaks. */
-void tls_hello_free(void);
+void tls_hello_teardown(void);
 
 /* Read on. bytes are all bytes of the connection since its first one (the caller keeps them; nothing before the end of
  * the last call may have changed), len at most TLS_HELLO_BUFFER_MAX. What follows the hello is not looked at. After any
