@@ -183,7 +183,7 @@ http_head_target(struct http_head *head, struct reader target)
 	while (reader_left(&look) > 0) {
 		uint8_t byte = reader_u8(&look);
 
-		if (byte <= 0x20 || byte >= 0x7f)
+		if (byte <= 0x20 || byte >= 0x7f || byte == '#')
 			return http_malformed(head, "byte in the request target that must be percent-encoded");
 	}
 	if (http_is_exact(target, "*"))
@@ -199,7 +199,7 @@ http_head_target(struct http_head *head, struct reader target)
 	while (reader_left(&look) > 0) {
 		uint8_t byte = reader_u8(&look);
 
-		if (byte == '/' || byte == '?' || byte == '#')
+		if (byte == '/' || byte == '?')
 			break;
 		authority_len++;
 	}
