@@ -89,6 +89,8 @@ int tap_attach(const struct tap_config *config, const char *netns_dir, bool adop
 int tap_socket(const struct tap *tap, enum tap_socket which);
 /* The config as it became (MAC chosen). Valid as long as the tap. */
 const struct tap_config *tap_config(const struct tap *tap);
+/* MAC of the gateway's end: the same for the same gateway4. Six bytes, valid as long as the tap. */
+const uint8_t *tap_gateway_mac(const struct tap *tap);
 /* Path of the namespace ("/run/netns/postern-x" or "/proc/PID/fd/N"). */
 const char *tap_netns_path(const struct tap *tap);
 int tap_netns_fd(const struct tap *tap);

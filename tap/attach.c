@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Theory of operation. An attach is a list of steps, each of which either is done or ends the attach; one undo, which is
+ * the detach, takes back whatever was made. The order is the promise:
+ *
+ *   namespace     new, or the one of an earlier run (adopt); published as a file
+ *   sysctls       before there is a device whose packets they could govern, then those of the device
+ *   device        made down
+ *   ruleset       base policy drop, in one transaction
+ *   sockets       so that nothing that is let in can meet another socket
+ *   addresses     gateway's, without duplicate detection; local default routes; permanent neighbour entries
+ *   container     NETNS only: address, default route, lo up in the container's own namespace
+ *   device up     the first moment a packet of the guest is looked at
+ *
+ * A namespace has no uplink and forwards nothing, so no order of removal opens a way out. Removing is dropping the last
+ * reference: the kernel then takes the device, the table and the addresses apart in its own time. Only a TAP that a VMM
+ * still holds open would keep the namespace alive (its descriptor refers to it); that one is deleted, which waits for RCU,
+ * in a thread of its own.
+ *
+ * Adopt takes over namespace and device as they are and does every other step again: each of them replaces what is there.
+ * Sets are empty afterwards; existing contents are never trusted (F-05). */
+#include "tap/link.h"
+#include "tap/netns.h"
+#include "tap/nft.h"
+#include "tap/ruleset.h"
+#include "tap/socket.h"
+#include "tap/sysctl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* lo, in every namespace. */
+#define ATTACH_LO_IFINDEX 1
+/* A container that was just detached has its eth0 until the kernel took the other end apart, some 40 ms. */
+#define ATTACH_VETH_TRIES 10
+#define ATTACH_VETH_PAUSE_MS 20
+
+unsigned int tap_fail_at;
+
+int
+tap_step(struct error *err)
+{
+	if (tap_fail_at == 0 || --tap_fail_at > 0)
+		return 0;
+	return error_sys(err, EIO, "injected");
+}
+
+/* Steps of an attach; the calling thread is in the sandbox's namespace from attach_inside on. */
+
+static int
+attach_open_published(struct tap *tap, struct error *err)
+{
+	if (netns_open(tap->netns_path, &tap->netns_fd, err) < 0)
+		return -1;
+	tap->netns_published = true;
+	return netns_check(tap->netns_fd, err);
+}
+
+/* ret_adopted: the namespace is one of an earlier run. */
+static int
+attach_namespace(struct tap *tap, const char *netns_dir, bool adopt, bool *ret_adopted, struct error *err)
+{
+	int len;
+
+	*ret_adopted = false;
+	if (netns_dir != NULL) {
+		len = snprintf(tap->netns_path, sizeof(tap->netns_path), "%s/postern-%s", netns_dir, tap->config.name);
+		if (len < 0 || (size_t)len >= sizeof(tap->netns_path))
+			return error_set(err, ERROR_USAGE, "%s: path too long", netns_dir);
+	}
+	if (netns_dir != NULL && adopt) {
+		if (attach_open_published(tap, err) == 0) {
+			*ret_adopted = true;
+			return 0;
+		}
+		if (err->code != ERROR_NOT_FOUND)
+			return -1;
+		netns_unpublish(tap->netns_path); /* a file that lost its mount */
+	}
+	if (netns_create(&tap->netns_fd, err) < 0)
+		return -1;
+	if (netns_dir == NULL) {
+		snprintf(tap->netns_path, sizeof(tap->netns_path), "/proc/%d/fd/%d", (int)getpid(), tap->netns_fd);
+		return 0;
+	}
+	if (netns_publish(netns_dir, tap->netns_path, tap->netns_fd, err) < 0)
+		return -1;
+	tap->netns_published = true;
+	return 0;
+}
+
+/* 06:00: or 06:01: and the address; locally administered, unicast. The same in every sandbox with the same addresses, so
+ * that a VM snapshot's ARP cache fits wherever it is restored. */
+static void
+attach_mac(uint8_t mac[6], uint8_t second, const struct addr *addr)
+{
+	mac[0] = 0x06;
+	mac[1] = second;
+	memcpy(mac + 2, addr->bytes, 4);
+}
+
+static bool
+attach_mac_is_set(const uint8_t mac[6])
+{
+	static const uint8_t none[6];
+
+	return memcmp(mac, none, sizeof(none)) != 0;
+}
+
+/* Keep the TAP of an earlier run, to which a VMM may be attached, or make one. */
+static int
+attach_tap(struct tap *tap, int rtnl, struct link_info *ret_info, struct error *err)
+{
+	struct error none = {0};
+
+	if (!attach_mac_is_set(tap->config.guest_mac))
+		attach_mac(tap->config.guest_mac, 0, &tap->config.guest4);
+	if (link_find(rtnl, tap->config.ifname, ret_info, &none) == 0) {
+		if (ret_info->is_tap)
+			return 0;
+		return error_set(err, ERROR_EXISTS, "the namespace has a device %s that is no TAP", tap->config.ifname);
+	}
+	if (none.code != ERROR_NOT_FOUND) {
+		*err = none;
+		return -1;
+	}
+	if (link_add_tap(tap->config.ifname, tap->config.owner_uid, tap->config.owner_gid, err) < 0)
+		return -1;
+	return link_find(rtnl, tap->config.ifname, ret_info, err);
+}
+
+/* The container's end of the veth as its own namespace sees it. */
+static int
+attach_find_peer(const struct tap *tap, struct link_info *ret_peer, struct error *err)
+{
+	struct netns_visit visit;
+	int rtnl, r = -1;
+
+	if (netns_enter(&visit, tap->config.netns_fd, err) < 0)
+		return -1;
+	rtnl = link_open(err);
+	if (rtnl >= 0) {
+		r = link_find(rtnl, tap->config.ifname, ret_peer, err);
+		close(rtnl);
+	}
+	netns_leave(&visit);
+	return r;
+}
+
+static int
+attach_make_veth(struct tap *tap, int rtnl, struct error *err)
+{
+	static const struct timespec pause = {.tv_nsec = ATTACH_VETH_PAUSE_MS * 1000000L};
+	const uint8_t *mac = attach_mac_is_set(tap->config.guest_mac) ? tap->config.guest_mac : NULL;
+	struct link_info there;
+	struct error none;
+
+	for (int i = 0; i < ATTACH_VETH_TRIES; i++) {
+		if (link_add_veth(rtnl, TAP_VETH_NAME, tap->config.netns_fd, tap->config.ifname, mac, err) == 0)
+			return 0;
+		if (err->code != ERROR_EXISTS)
+			return -1;
+		if (attach_find_peer(tap, &there, &none) == 0 && strcmp(there.kind, "veth") != 0)
+			return -1;
+		nanosleep(&pause, NULL);
+	}
+	return -1;
+}
+
+/* Keep the veth of an earlier run when it leads to this container, or make one. */
+static int
+attach_veth(struct tap *tap, int rtnl, struct link_info *ret_info, struct error *err)
+{
+	struct link_info peer;
+	struct error none = {0};
+	bool kept = false;
+
+	if (link_find(rtnl, TAP_VETH_NAME, ret_info, &none) == 0) {
+		kept = attach_find_peer(tap, &peer, &none) == 0 && strcmp(peer.kind, "veth") == 0 &&
+		    peer.peer_ifindex == ret_info->ifindex && ret_info->peer_ifindex == peer.ifindex;
+		if (!kept && link_delete(rtnl, ret_info->ifindex, err) < 0)
+			return -1;
+	} else if (none.code != ERROR_NOT_FOUND) {
+		*err = none;
+		return -1;
+	}
+	if (!kept && attach_make_veth(tap, rtnl, err) < 0)
+		return -1;
+	if (link_find(rtnl, TAP_VETH_NAME, ret_info, err) < 0 || attach_find_peer(tap, &peer, err) < 0)
+		return -1;
+	memcpy(tap->config.guest_mac, peer.mac, sizeof(peer.mac));
+	return 0;
+}
+
+static int
+attach_device(struct tap *tap, int rtnl, struct link_info *ret_info, struct error *err)
+{
+	const char *device = tap_device(&tap->config);
+	int r = -1;
+
+	switch (tap->config.kind) {
+	case TAP_KIND_TAP:
+		r = attach_tap(tap, rtnl, ret_info, err);
+		break;
+	case TAP_KIND_NETNS:
+		r = attach_veth(tap, rtnl, ret_info, err);
+		break;
+	}
+	if (r < 0)
+		return -1;
+	attach_mac(tap->gateway_mac, 1, &tap->config.gateway4);
+	if (memcmp(ret_info->mac, tap->gateway_mac, sizeof(ret_info->mac)) != 0 &&
+	    link_set_mac(rtnl, ret_info->ifindex, tap->gateway_mac, err) < 0)
+		return -1;
+	return sysctl_apply_device(device, tap_has_ipv6(&tap->config), err);
+}
+
+static int
+attach_addresses(struct tap *tap, int rtnl, uint32_t ifindex, struct error *err)
+{
+	static const struct addr link_local = {.family = 6, .bytes = {0xfe, 0x80, [15] = 1}};
+	const struct tap_config *config = &tap->config;
+
+	if (link_add_address(rtnl, ifindex, &config->gateway4, config->bits4, err) < 0 ||
+	    link_add_local_default(rtnl, 4, err) < 0 ||
+	    link_add_neighbour(rtnl, ifindex, &config->guest4, config->guest_mac, err) < 0)
+		return -1;
+	if (!tap_has_ipv6(config))
+		return 0;
+	if (link_add_address(rtnl, ifindex, &link_local, 64, err) < 0 ||
+	    link_add_address(rtnl, ifindex, &config->gateway6, config->bits6, err) < 0 ||
+	    link_add_local_default(rtnl, 6, err) < 0 ||
+	    link_add_neighbour(rtnl, ifindex, &config->guest6, config->guest_mac, err) < 0)
+		return -1;
+	return link_check_addresses(rtnl, ifindex, err);
+}
+
+/* In the container's namespace: its end of the veth gets the guest's addresses and becomes the way out. */
+static int
+attach_container_links(const struct tap_config *config, int rtnl, struct error *err)
+{
+	struct link_info peer;
+	bool ipv6 = tap_has_ipv6(config);
+
+	if (link_find(rtnl, config->ifname, &peer, err) < 0)
+		return -1;
+	if (ipv6 && sysctl_apply_container(config->ifname, err) < 0)
+		return -1;
+	if (link_set_up(rtnl, ATTACH_LO_IFINDEX, err) < 0 ||
+	    link_add_address(rtnl, peer.ifindex, &config->guest4, config->bits4, err) < 0 ||
+	    (ipv6 && link_add_address(rtnl, peer.ifindex, &config->guest6, config->bits6, err) < 0) ||
+	    link_set_up(rtnl, peer.ifindex, err) < 0)
+		return -1;
+	if (link_add_default(rtnl, peer.ifindex, &config->gateway4, err) < 0)
+		return -1;
+	return ipv6 ? link_add_default(rtnl, peer.ifindex, &config->gateway6, err) : 0;
+}
+
+static int
+attach_container(const struct tap_config *config, struct error *err)
+{
+	struct netns_visit visit;
+	int rtnl, r = -1;
+
+	if (config->kind != TAP_KIND_NETNS)
+		return 0;
+	if (netns_enter(&visit, config->netns_fd, err) < 0)
+		return -1;
+	rtnl = link_open(err);
+	if (rtnl >= 0) {
+		r = attach_container_links(config, rtnl, err);
+		close(rtnl);
+	}
+	netns_leave(&visit);
+	return r < 0 ? error_prefix(err, "in the container's namespace") : 0;
+}
+
+static int
+attach_links(struct tap *tap, int rtnl, bool adopted, struct error *err)
+{
+	struct link_info device;
+
+	if (link_set_up(rtnl, ATTACH_LO_IFINDEX, err) < 0 || attach_device(tap, rtnl, &device, err) < 0)
+		return -1;
+	tap->nft_fd = nft_open(err);
+	if (tap->nft_fd < 0 || ruleset_load(tap, err) < 0)
+		return -1;
+	if (socket_make_all(tap, adopted, err) < 0 || attach_addresses(tap, rtnl, device.ifindex, err) < 0)
+		return -1;
+	if (attach_container(&tap->config, err) < 0)
+		return -1;
+	return link_set_up(rtnl, device.ifindex, err);
+}
+
+/* All steps that are done from inside the namespace. */
+static int
+attach_inside(struct tap *tap, bool adopted, struct error *err)
+{
+	struct netns_visit visit;
+	int rtnl, r = -1;
+
+	if (netns_enter(&visit, tap->netns_fd, err) < 0)
+		return -1;
+	if (sysctl_apply_namespace(tap_has_ipv6(&tap->config), err) == 0) {
+		rtnl = link_open(err);
+		if (rtnl >= 0) {
+			r = attach_links(tap, rtnl, adopted, err);
+			close(rtnl);
+		}
+	}
+	netns_leave(&visit);
+	return r;
+}
+
+static struct tap *
+attach_alloc(const struct tap_config *config)
+{
+	struct tap *tap = calloc(1, sizeof(*tap));
+
+	if (tap == NULL)
+		return NULL;
+	tap->config = *config;
+	tap->config.netns_fd = -1;
+	tap->netns_fd = -1;
+	tap->nft_fd = -1;
+	for (unsigned int i = 0; i < TAP_SOCKET_MAX; i++)
+		tap->sockets[i] = -1;
+	return tap;
+}
+
+int
+tap_attach(const struct tap_config *config, const char *netns_dir, bool adopt, struct tap **ret_tap, struct error *err)
+{
+	struct error own;
+	struct tap *tap;
+	bool adopted;
+	int r;
+
+	if (err == NULL)
+		err = &own;
+	if (tap_config_check(config, err) < 0)
+		return -1;
+	if (config->kind == TAP_KIND_NETNS && netns_check(config->netns_fd, err) < 0)
+		return -1;
+	tap = attach_alloc(config);
+	if (tap == NULL)
+		return error_sys(err, ENOMEM, "sandbox %s", config->name);
+	tap->config.netns_fd = config->netns_fd;
+	r = attach_namespace(tap, netns_dir, adopt, &adopted, err);
+	if (r == 0)
+		r = attach_inside(tap, adopted, err);
+	tap->config.netns_fd = -1; /* the caller's, who may close it */
+	if (r < 0) {
+		tap_detach(tap, false);
+		return error_prefix(err, "attach %s", config->name);
+	}
+	*ret_tap = tap;
+	return 0;
+}
+
+/* Detach. */
+
+struct detach_link {
+	int rtnl;
+	uint32_t ifindex;
+};
+
+static void *
+detach_delete_link(void *context)
+{
+	struct detach_link *link = context;
+
+	link_delete(link->rtnl, link->ifindex, NULL);
+	close(link->rtnl);
+	free(link);
+	return NULL;
+}
+
+/* Hand a device to a thread that deletes it; takes rtnl. */
+static void
+detach_delete_later(int rtnl, uint32_t ifindex)
+{
+	struct detach_link *link = malloc(sizeof(*link));
+	pthread_attr_t attr;
+	pthread_t thread;
+	int r;
+
+	if (link == NULL) {
+		link_delete(rtnl, ifindex, NULL);
+		close(rtnl);
+		return;
+	}
+	*link = (struct detach_link){.rtnl = rtnl, .ifindex = ifindex};
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	r = pthread_create(&thread, &attr, detach_delete_link, link);
+	pthread_attr_destroy(&attr);
+	if (r != 0)
+		detach_delete_link(link);
+}
+
+/* A TAP that a VMM holds open (it has a carrier) keeps its namespace alive: delete it. */
+static void
+detach_tap(const struct tap *tap)
+{
+	struct netns_visit visit;
+	struct link_info info;
+	int rtnl;
+
+	if (tap->config.kind != TAP_KIND_TAP || tap->netns_fd < 0 || netns_enter(&visit, tap->netns_fd, NULL) < 0)
+		return;
+	rtnl = link_open(NULL);
+	netns_leave(&visit);
+	if (rtnl < 0)
+		return;
+	if (link_find(rtnl, tap->config.ifname, &info, NULL) == 0 && info.is_tap && (info.flags & IFF_RUNNING) != 0)
+		detach_delete_later(rtnl, info.ifindex);
+	else
+		close(rtnl);
+}
+
+static void
+detach_close(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void
+tap_detach(struct tap *tap, bool keep)
+{
+	if (tap == NULL)
+		return;
+	if (tap->nft_fd >= 0)
+		tap_lease_flush(tap, NULL);
+	for (unsigned int i = 0; i < TAP_SOCKET_MAX; i++)
+		detach_close(&tap->sockets[i]);
+	detach_close(&tap->nft_fd);
+	if (!keep) {
+		detach_tap(tap);
+		if (tap->netns_published)
+			netns_unpublish(tap->netns_path);
+	}
+	detach_close(&tap->netns_fd);
+	free(tap);
+}
+
+/* What is asked of an attached sandbox. */
+
+int
+tap_socket(const struct tap *tap, enum tap_socket which)
+{
+	return tap->sockets[which];
+}
+
+const struct tap_config *
+tap_config(const struct tap *tap)
+{
+	return &tap->config;
+}
+
+const uint8_t *
+tap_gateway_mac(const struct tap *tap)
+{
+	return tap->gateway_mac;
+}
+
+const char *
+tap_netns_path(const struct tap *tap)
+{
+	return tap->netns_path;
+}
+
+int
+tap_netns_fd(const struct tap *tap)
+{
+	return tap->netns_fd;
+}
+
+bool
+tap_intact(struct tap *tap)
+{
+	return ruleset_intact(tap);
+}
+
+int
+tap_repair(struct tap *tap, struct error *err)
+{
+	return ruleset_load(tap, err);
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Rules and their expressions. */
+#include "tap/nft.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <libnftnl/common.h>
+#include <libnftnl/expr.h>
+#include <libnftnl/rule.h>
+#include <string.h>
+
+/* Seconds in a unit of the limit expression. */
+#define NFT_LIMIT_UNIT_S 1
+
+static void
+nft_rule_fail(struct nft_rule *rule)
+{
+	nft_batch_fail(rule->batch, ENOMEM);
+}
+
+struct nft_rule
+nft_rule_start(struct nft_batch *batch, const char *chain)
+{
+	struct nft_rule rule = {.batch = batch};
+
+	if (batch->error != 0)
+		return rule;
+	rule.rule = nftnl_rule_alloc();
+	if (rule.rule == NULL) {
+		nft_rule_fail(&rule);
+		return rule;
+	}
+	nftnl_rule_set_u32(rule.rule, NFTNL_RULE_FAMILY, (uint32_t)batch->family);
+	if (nftnl_rule_set_str(rule.rule, NFTNL_RULE_TABLE, batch->table) < 0 ||
+	    nftnl_rule_set_str(rule.rule, NFTNL_RULE_CHAIN, chain) < 0)
+		nft_rule_fail(&rule);
+	return rule;
+}
+
+void
+nft_rule_end(struct nft_rule *rule)
+{
+	struct nlmsghdr *nlh = nft_batch_message(rule->batch, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
+
+	if (rule->rule == NULL)
+		return;
+	if (nlh != NULL) {
+		nftnl_rule_nlmsg_build_payload(nlh, rule->rule);
+		nft_batch_push(rule->batch, nlh);
+	}
+	nftnl_rule_free(rule->rule);
+	rule->rule = NULL;
+}
+
+/* A new expression of the rule, which owns it; NULL after an error. */
+static struct nftnl_expr *
+nft_rule_expr(struct nft_rule *rule, const char *name)
+{
+	struct nftnl_expr *expr;
+
+	if (rule->rule == NULL || rule->batch->error != 0)
+		return NULL;
+	expr = nftnl_expr_alloc(name);
+	if (expr == NULL) {
+		nft_rule_fail(rule);
+		return NULL;
+	}
+	nftnl_rule_add_expr(rule->rule, expr);
+	return expr;
+}
+
+/* Members that hold a copy of bytes or text can fail to be set. */
+static void
+nft_expr_bytes(struct nft_rule *rule, struct nftnl_expr *expr, uint16_t member, const void *bytes, uint32_t len)
+{
+	if (nftnl_expr_set(expr, member, bytes, len) < 0)
+		nft_rule_fail(rule);
+}
+
+static void
+nft_expr_text(struct nft_rule *rule, struct nftnl_expr *expr, uint16_t member, const char *text)
+{
+	if (nftnl_expr_set_str(expr, member, text) < 0)
+		nft_rule_fail(rule);
+}
+
+void
+nft_rule_meta(struct nft_rule *rule, uint32_t key, uint32_t dreg)
+{
+	struct nftnl_expr *expr = nft_rule_expr(rule, "meta");
+
+	if (expr == NULL)
+		return;
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_META_KEY, key);
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_META_DREG, dreg);
+}
+
+void
+nft_rule_payload(struct nft_rule *rule, uint32_t base, uint32_t offset, uint32_t len, uint32_t dreg)
+{
+	struct nftnl_expr *expr = nft_rule_expr(rule, "payload");
+
+	if (expr == NULL)
+		return;
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_PAYLOAD_BASE, base);
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_PAYLOAD_OFFSET, offset);
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_PAYLOAD_LEN, len);
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_PAYLOAD_DREG, dreg);
+}
+
+void
+nft_rule_cmp(struct nft_rule *rule, uint32_t op, uint32_t sreg, const void *bytes, uint32_t len)
+{
+	struct nftnl_expr *expr = nft_rule_expr(rule, "cmp");
+
+	if (expr == NULL)
+		return;
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_CMP_SREG, sreg);
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_CMP_OP, op);
+	nft_expr_bytes(rule, expr, NFTNL_EXPR_CMP_DATA, bytes, len);
+}
+
+void
+nft_rule_cmp_u8(struct nft_rule *rule, uint32_t op, uint32_t sreg, uint8_t value)
+{
+	nft_rule_cmp(rule, op, sreg, &value, sizeof(value));
+}
+
+void
+nft_rule_cmp_be16(struct nft_rule *rule, uint32_t op, uint32_t sreg, uint16_t value)
+{
+	uint16_t wire = htons(value);
+
+	nft_rule_cmp(rule, op, sreg, &wire, sizeof(wire));
+}
+
+void
+nft_rule_mask(struct nft_rule *rule, uint32_t reg, const void *mask, uint32_t len)
+{
+	static const uint8_t zero[16];
+	struct nftnl_expr *expr = nft_rule_expr(rule, "bitwise");
+
+	if (expr == NULL)
+		return;
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_BITWISE_SREG, reg);
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_BITWISE_DREG, reg);
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_BITWISE_OP, NFT_BITWISE_BOOL);
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_BITWISE_LEN, len);
+	nft_expr_bytes(rule, expr, NFTNL_EXPR_BITWISE_MASK, mask, len);
+	nft_expr_bytes(rule, expr, NFTNL_EXPR_BITWISE_XOR, zero, len);
+}
+
+void
+nft_rule_immediate(struct nft_rule *rule, uint32_t dreg, const void *bytes, uint32_t len)
+{
+	struct nftnl_expr *expr = nft_rule_expr(rule, "immediate");
+
+	if (expr == NULL)
+		return;
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_IMM_DREG, dreg);
+	nft_expr_bytes(rule, expr, NFTNL_EXPR_IMM_DATA, bytes, len);
+}
+
+void
+nft_rule_lookup(struct nft_rule *rule, const char *set, uint32_t sreg)
+{
+	struct nftnl_expr *expr = nft_rule_expr(rule, "lookup");
+
+	if (expr == NULL)
+		return;
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_LOOKUP_SREG, sreg);
+	nft_expr_text(rule, expr, NFTNL_EXPR_LOOKUP_SET, set);
+}
+
+void
+nft_rule_socket_transparent(struct nft_rule *rule, uint32_t dreg)
+{
+	struct nftnl_expr *expr = nft_rule_expr(rule, "socket");
+
+	if (expr != NULL) {
+		nftnl_expr_set_u32(expr, NFTNL_EXPR_SOCKET_KEY, NFT_SOCKET_TRANSPARENT);
+		nftnl_expr_set_u32(expr, NFTNL_EXPR_SOCKET_DREG, dreg);
+	}
+	nft_rule_cmp_u8(rule, NFT_CMP_EQ, dreg, 1);
+}
+
+void
+nft_rule_tproxy(struct nft_rule *rule, uint32_t family, uint32_t reg_addr, uint32_t reg_port)
+{
+	struct nftnl_expr *expr = nft_rule_expr(rule, "tproxy");
+
+	if (expr == NULL)
+		return;
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_TPROXY_FAMILY, family);
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_TPROXY_REG_ADDR, reg_addr);
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_TPROXY_REG_PORT, reg_port);
+}
+
+void
+nft_rule_count(struct nft_rule *rule, const char *counter)
+{
+	struct nftnl_expr *expr = nft_rule_expr(rule, "objref");
+
+	if (expr == NULL)
+		return;
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_OBJREF_IMM_TYPE, NFT_OBJECT_COUNTER);
+	nft_expr_text(rule, expr, NFTNL_EXPR_OBJREF_IMM_NAME, counter);
+}
+
+void
+nft_rule_limit(struct nft_rule *rule, uint64_t per_second, uint32_t burst)
+{
+	struct nftnl_expr *expr = nft_rule_expr(rule, "limit");
+
+	if (expr == NULL)
+		return;
+	nftnl_expr_set_u64(expr, NFTNL_EXPR_LIMIT_RATE, per_second);
+	nftnl_expr_set_u64(expr, NFTNL_EXPR_LIMIT_UNIT, NFT_LIMIT_UNIT_S);
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_LIMIT_BURST, burst);
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_LIMIT_TYPE, NFT_LIMIT_PKTS);
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_LIMIT_FLAGS, 0);
+}
+
+void
+nft_rule_log(struct nft_rule *rule, const char *prefix, uint16_t group, uint32_t snaplen)
+{
+	struct nftnl_expr *expr = nft_rule_expr(rule, "log");
+
+	if (expr == NULL)
+		return;
+	nft_expr_text(rule, expr, NFTNL_EXPR_LOG_PREFIX, prefix);
+	nftnl_expr_set_u16(expr, NFTNL_EXPR_LOG_GROUP, group);
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_LOG_SNAPLEN, snaplen);
+}
+
+void
+nft_rule_reject(struct nft_rule *rule, uint32_t type, uint8_t code)
+{
+	struct nftnl_expr *expr = nft_rule_expr(rule, "reject");
+
+	if (expr == NULL)
+		return;
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_REJECT_TYPE, type);
+	nftnl_expr_set_u8(expr, NFTNL_EXPR_REJECT_CODE, code);
+}
+
+void
+nft_rule_verdict(struct nft_rule *rule, int verdict, const char *chain)
+{
+	struct nftnl_expr *expr = nft_rule_expr(rule, "immediate");
+
+	if (expr == NULL)
+		return;
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_IMM_DREG, NFT_REG_VERDICT);
+	if (chain != NULL)
+		nft_expr_text(rule, expr, NFTNL_EXPR_IMM_CHAIN, chain);
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_IMM_VERDICT, (uint32_t)verdict);
+}

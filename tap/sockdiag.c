@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Which sockets are in a sandbox's namespace that we did not make (E-10), by sock_diag.
+ *
+ * All of ours are transparent, and so is what was accepted from them. An ordinary process cannot set that option here; one
+ * that may could change the ruleset as well, which tap_intact finds. */
+#include "tap/attr.h"
+#include "tap/netns.h"
+#include "tap/tap_internal.h"
+
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/packet_diag.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SOCKDIAG_ANSWER_MAX (32 * 1024)
+/* SYN_RECV and TIME_WAIT are no sockets of any process. */
+#define SOCKDIAG_TCP_STATES (~(1u << TCP_TIME_WAIT | 1u << TCP_SYN_RECV))
+
+static bool
+sockdiag_is_transparent(const struct nlmsghdr *nlh)
+{
+	struct inet_diag_sockopt option;
+	const struct nlattr *attr;
+
+	attr_each(attr, nlh, sizeof(struct inet_diag_msg))
+	{
+		if (mnl_attr_get_type(attr) != INET_DIAG_SOCKOPT || mnl_attr_get_payload_len(attr) < sizeof(option))
+			continue;
+		memcpy(&option, mnl_attr_get_payload(attr), sizeof(option));
+		return option.transparent;
+	}
+	return false;
+}
+
+static int
+sockdiag_count_inet(const struct nlmsghdr *nlh, void *context)
+{
+	size_t *count = context;
+
+	if (mnl_nlmsg_get_payload_len(nlh) >= sizeof(struct inet_diag_msg) && !sockdiag_is_transparent(nlh))
+		(*count)++;
+	return MNL_CB_OK;
+}
+
+static int
+sockdiag_count_packet(const struct nlmsghdr *nlh, void *context)
+{
+	size_t *count = context;
+
+	(void)nlh;
+	(*count)++;
+	return MNL_CB_OK;
+}
+
+static int
+sockdiag_dump(int fd, struct nlmsghdr *nlh, mnl_cb_t each, size_t *count)
+{
+	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
+	char answer[SOCKDIAG_ANSWER_MAX];
+	ssize_t len;
+	int r;
+
+	nlh->nlmsg_type = SOCK_DIAG_BY_FAMILY;
+	nlh->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+	if (sendto(fd, nlh, nlh->nlmsg_len, 0, (struct sockaddr *)&kernel, sizeof(kernel)) < 0)
+		return -errno;
+	do {
+		len = recv(fd, answer, sizeof(answer), 0);
+		if (len < 0)
+			return -errno;
+		r = mnl_cb_run(answer, (size_t)len, 0, 0, each, count);
+	} while (r > 0);
+	/* A family or protocol that the kernel lacks has no sockets. */
+	return r < 0 && errno != ENOENT && errno != EINVAL ? -errno : 0;
+}
+
+static int
+sockdiag_dump_inet(int fd, uint8_t family, uint8_t proto, size_t *count)
+{
+	char bytes[256];
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(bytes);
+	struct inet_diag_req_v2 *req = mnl_nlmsg_put_extra_header(nlh, sizeof(*req));
+
+	req->sdiag_family = family;
+	req->sdiag_protocol = proto;
+	req->idiag_states = proto == IPPROTO_TCP ? SOCKDIAG_TCP_STATES : ~0u;
+	return sockdiag_dump(fd, nlh, sockdiag_count_inet, count);
+}
+
+static int
+sockdiag_dump_packet(int fd, size_t *count)
+{
+	char bytes[256];
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(bytes);
+	struct packet_diag_req *req = mnl_nlmsg_put_extra_header(nlh, sizeof(*req));
+
+	req->sdiag_family = AF_PACKET;
+	return sockdiag_dump(fd, nlh, sockdiag_count_packet, count);
+}
+
+int
+tap_foreign_sockets(struct tap *tap, size_t *ret_count, struct error *err)
+{
+	static const uint8_t protos[] = {IPPROTO_TCP, IPPROTO_UDP, IPPROTO_RAW};
+	struct netns_visit visit;
+	size_t count = 0;
+	int fd, r = 0;
+
+	if (netns_enter(&visit, tap->netns_fd, err) < 0)
+		return -1;
+	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	netns_leave(&visit);
+	if (fd < 0)
+		return error_sys(err, errno, "sock_diag socket");
+	for (size_t i = 0; r == 0 && i < sizeof(protos); i++) {
+		r = sockdiag_dump_inet(fd, AF_INET, protos[i], &count);
+		if (r == 0)
+			r = sockdiag_dump_inet(fd, AF_INET6, protos[i], &count);
+	}
+	if (r == 0)
+		r = sockdiag_dump_packet(fd, &count);
+	close(fd);
+	if (r < 0)
+		return error_sys(err, -r, "list the sockets of sandbox %s", tap->config.name);
+	*ret_count = count;
+	return 0;
+}
