@@ -125,10 +125,15 @@ control_edits_parse(const char *text, size_t len, struct policy *ret_edits, stru
 static void
 edits_complain(struct error *err, const struct error *one)
 {
-	size_t len = strlen(err->text);
+	size_t len = strlen(err->text), more = strlen(one->text);
 
 	err->code = one->code;
-	snprintf(err->text + len, sizeof(err->text) - len, "%s%s", len == 0 ? "" : "\n", one->text);
+	if (len > 0 && len + 1 < sizeof(err->text))
+		err->text[len++] = '\n';
+	if (more > sizeof(err->text) - 1 - len)
+		more = sizeof(err->text) - 1 - len;
+	memcpy(err->text + len, one->text, more);
+	err->text[len + more] = '\0';
 }
 
 static bool

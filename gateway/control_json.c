@@ -114,6 +114,26 @@ control_json_text(const json_t *value, const char *what, char *ret_text, size_t 
 }
 
 int
+control_json_file_name(const json_t *value, const char *what, char *ret_text, size_t size, struct error *err)
+{
+	const char *text = json_string_value(value);
+	size_t len = value == NULL ? 0 : json_string_length(value);
+	json_t *end;
+	int rc;
+
+	if (len < size)
+		return control_json_text(value, what, ret_text, size, err);
+	text += len - (size - 1);
+	while (((unsigned char)*text & 0xc0) == 0x80) /* not in the middle of a character */
+		text++;
+	end = json_string(text);
+	rc = end == NULL ? error_set(err, ERROR_SYSTEM, "out of memory")
+			 : control_json_text(end, what, ret_text, size, err);
+	json_decref(end);
+	return rc;
+}
+
+int
 control_json_integer(const json_t *value, const char *what, int64_t min, int64_t max, int64_t *ret, struct error *err)
 {
 	json_int_t number;

@@ -27,6 +27,9 @@ int control_json_fields(json_t *object, const struct control_field *fields, size
 /* Copy a string member's value; too long or with control characters: -1. Absent (NULL) leaves ret_text alone. */
 int control_json_text(const json_t *value, const char *what, char *ret_text, size_t size, struct error *err);
 
+/* A file's name, for messages: of a longer one the end is kept. */
+int control_json_file_name(const json_t *value, const char *what, char *ret_text, size_t size, struct error *err);
+
 /* An integer member within [min, max]. Absent leaves *ret alone. */
 int control_json_integer(
     const json_t *value, const char *what, int64_t min, int64_t max, int64_t *ret, struct error *err);

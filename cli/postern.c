@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* postern: the command line. Each command is a client of posternd's control API, but for log, which reads the audit
+ * database itself, and doctor, which looks at this machine. */
+#include "cli/command.h"
+#include "cli/log.h"
+#include "cli/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int cli_help(int argc, char **argv);
+
+static const struct command_row commands[] = {
+    {"run", cli_run, "run [option...] [--] COMMAND [ARG...]", "Run a command in a sandbox of its own."},
+    {"attach", cli_attach, "attach NAME [--tap[=IFNAME] | --netns PATH | --pid PID] [option...]",
+	"Make a sandbox for a microVM (a TAP) or around a container's network namespace."},
+    {"detach", cli_detach, "detach NAME...", "Remove sandboxes; their connections end."},
+    {"list", cli_list, "list", "List the sandboxes."},
+    {"show", cli_show, "show NAME", "Show all about a sandbox: addresses, policy, rules, leases."},
+    {"allow", cli_allow, "allow NAME RULE...",
+	"Let a sandbox reach more, at once: HOST, *.HOST:22,443, CIDR:PORT, X:P/udp."},
+    {"deny", cli_deny, "deny NAME RULE...",
+	"Refuse what a rule says; deny beats allow. Cuts connections that it is about."},
+    {"revoke", cli_revoke, "revoke NAME RULE... [--allow | --deny]", "Withdraw rules made with allow or deny."},
+    {"test", cli_test, "test NAME TARGET", "Would a sandbox reach HOST[:PORT], ADDRESS[:PORT] or a URL? Exit 1: no."},
+    {"log", cli_log, "log [NAME] [option...]", "Read the record of every attempt, allowed and denied."},
+    {"status", cli_status, "status", "Show the daemon's state and what is missing."},
+    {"doctor", cli_doctor, "doctor", "Check this machine: kernel, users, other firewalls, resolvers."},
+    {"help", cli_help, "help [COMMAND]", "Explain a command."},
+};
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static const struct command_row *
+postern_find(const char *name)
+{
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+static void
+postern_usage(FILE *out)
+{
+	fprintf(out, "usage: postern [-R DIR] COMMAND [word...]\n\n");
+	for (size_t i = 0; i < COMMANDS; i++)
+		fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].help);
+	fprintf(out, "\npostern help COMMAND tells more; postern(1) tells all.\n");
+}
+
+/* How many letters must change to make one word of the other? Words here are short. */
+static size_t
+postern_distance(const char *a, const char *b)
+{
+	size_t row[64], len = strlen(b);
+
+	if (len >= sizeof(row) / sizeof(row[0]))
+		return len;
+	for (size_t j = 0; j <= len; j++)
+		row[j] = j;
+	for (size_t i = 1; *a != '\0'; a++, i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i;
+		for (size_t j = 1; j <= len; j++) {
+			size_t above = row[j], best = diagonal + (*a != b[j - 1]);
+
+			if (above + 1 < best)
+				best = above + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			diagonal = above;
+			row[j] = best;
+		}
+	}
+	return row[len];
+}
+
+static int
+postern_unknown(const char *word)
+{
+	command_warn("unknown command '%.100s'", word);
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (postern_distance(word, commands[i].name) <= 2 || strncmp(word, commands[i].name, strlen(word)) == 0)
+			command_warn("did you mean %s?", commands[i].name);
+	command_warn("postern --help lists the commands");
+	return error_exit_status(ERROR_USAGE);
+}
+
+static int
+postern_run_row(const struct command_row *row, int argc, char **argv)
+{
+	command_set_row(row);
+	return row->run(argc, argv);
+}
+
+static int
+cli_help(int argc, char **argv)
+{
+	const struct command_row *row;
+	char option[] = "--help", *words[] = {NULL, option, NULL};
+
+	if (argc < 2 || argv[1][0] == '-') {
+		postern_usage(stdout);
+		return 0;
+	}
+	row = postern_find(argv[1]);
+	if (row == NULL)
+		return postern_unknown(argv[1]);
+	if (row->run == cli_help) {
+		printf("usage: postern %s\n\n%s\n", row->usage, row->help);
+		return 0;
+	}
+	words[0] = argv[1];
+	return postern_run_row(row, 2, words);
+}
+
+/* Options in front of the command; what follows it is the command's. Returns the command's place, or -1 with *ret. */
+static int
+postern_global(int argc, char **argv, int *ret)
+{
+	const char *dir;
+	struct error err;
+	int at = 1;
+
+	*ret = 0;
+	for (; at < argc && argv[at][0] == '-'; at++) {
+		if (strcmp(argv[at], "--version") == 0) {
+			printf("postern " POSTERN_VERSION "\n");
+			return -1;
+		}
+		if (strcmp(argv[at], "-h") == 0 || strcmp(argv[at], "--help") == 0) {
+			postern_usage(stdout);
+			return -1;
+		}
+		error_set(
+		    &err, ERROR_USAGE, "option %.100s is unknown in front of a command, or lacks its value", argv[at]);
+		dir = NULL;
+		if (strncmp(argv[at], "--runtime-dir=", 14) == 0)
+			dir = argv[at] + 14;
+		else if ((strcmp(argv[at], "-R") == 0 || strcmp(argv[at], "--runtime-dir") == 0) && at + 1 < argc)
+			dir = argv[++at];
+		if (dir == NULL || command_set_runtime_dir(dir, &err) < 0) {
+			*ret = command_fail(&err);
+			return -1;
+		}
+	}
+	return at;
+}
+
+int
+main(int argc, char **argv)
+{
+	const struct command_row *row;
+	int status, at = postern_global(argc, argv, &status);
+
+	if (at < 0)
+		return status;
+	if (at == argc) {
+		postern_usage(stderr);
+		return error_exit_status(ERROR_USAGE);
+	}
+	row = postern_find(argv[at]);
+	if (row == NULL)
+		return postern_unknown(argv[at]);
+	status = postern_run_row(row, argc - at, argv + at);
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return status == 0 ? 1 : status;
+	return status;
+}

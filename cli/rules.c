@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* postern allow, postern deny, postern revoke: live edits. */
+#include "cli/client.h"
+#include "cli/command.h"
+#include "cli/policy_text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void
+rules_print(const json_t *answer)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach(json_object_get(answer, "change"), i, item) printf("%s\n", json_string_value(item));
+	json_array_foreach(json_object_get(answer, "cut"), i, item)
+	    printf("cut %s%s%s:%lld\n", command_text(item, "name"), command_text(item, "name")[0] == '\0' ? "" : " ",
+		command_text(item, "address"), (long long)json_integer_value(json_object_get(item, "port")));
+	if (json_integer_value(json_object_get(answer, "changed")) == 0)
+		command_warn("nothing to change: it was so already");
+	printf("%s: generation %lld, %lld connections cut\n", command_text(answer, "name"),
+	    (long long)json_integer_value(json_object_get(answer, "generation")),
+	    (long long)json_integer_value(json_object_get(answer, "cut_count")));
+}
+
+/* Send the words (parsed already) and show what came of it. */
+static int
+rules_send(const char *method, const struct command *command, const char *action, json_t *rules)
+{
+	json_t *request = json_pack("{s:o, s:s*}", "rules", rules, "action", action), *answer, *warning;
+	char path[CLIENT_PATH_MAX];
+	struct error err;
+	size_t i;
+	int rc = client_sandbox_path(command->words.items[0], "/rules", path, &err);
+
+	if (rc == 0)
+		rc = client_request(method, path, request, &answer, &err);
+	json_decref(request);
+	if (rc < 0)
+		return command_fail(&err);
+	if (command->json)
+		command_print_json(answer);
+	else
+		rules_print(answer);
+	json_array_foreach(json_object_get(answer, "warnings"), i, warning)
+	    command_warn("%s", json_string_value(warning));
+	json_decref(answer);
+	return 0;
+}
+
+static int
+rules_add(int argc, char **argv, enum rule_action action)
+{
+	static struct command command;
+	int status = command_parse(argc, argv, NULL, 0, 2, ARGS_LIST_MAX, &command);
+	struct error err;
+	json_t *rules;
+
+	if (status >= 0)
+		return status;
+	rules = policy_text_rules(action, command.words.items + 1, command.words.count - 1, &err);
+	if (rules == NULL)
+		return command_fail(&err);
+	return rules_send("POST", &command, action == RULE_ALLOW ? "allow" : "deny", rules);
+}
+
+int
+cli_allow(int argc, char **argv)
+{
+	return rules_add(argc, argv, RULE_ALLOW);
+}
+
+int
+cli_deny(int argc, char **argv)
+{
+	return rules_add(argc, argv, RULE_DENY);
+}
+
+int
+cli_revoke(int argc, char **argv)
+{
+	bool allow = false, deny = false;
+	const struct args_option options[] = {
+	    {0, "allow", NULL, "only allow rules", &allow, NULL, NULL},
+	    {0, "deny", NULL, "only deny rules", &deny, NULL, NULL},
+	};
+	static struct command command;
+	int status = command_parse(argc, argv, options, 2, 2, ARGS_LIST_MAX, &command);
+	struct error err;
+	json_t *rules;
+
+	if (status >= 0)
+		return status;
+	if (allow && deny) {
+		error_set(&err, ERROR_USAGE, "--allow and --deny exclude each other");
+		return command_fail(&err);
+	}
+	/* Whatever was an allow rule is good as a deny rule too; so that form tells whether it is a rule at all. */
+	rules = policy_text_rules(RULE_DENY, command.words.items + 1, command.words.count - 1, &err);
+	if (rules == NULL)
+		return command_fail(&err);
+	return rules_send("DELETE", &command, allow ? "allow" : deny ? "deny" : NULL, rules);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* postern list, postern show, and what attach prints. */
+#include "cli/sandbox.h"
+
+#include "base/escape.h"
+#include "cli/client.h"
+#include "cli/command.h"
+#include "cli/table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static long long
+sandbox_number(const json_t *object, const char *member)
+{
+	return (long long)json_integer_value(json_object_get(object, member));
+}
+
+/* A line of two members, the second behind a comma; neither: no line. */
+static void
+sandbox_pair(struct table *table, const char *key, const char *first, const char *second)
+{
+	if (first[0] == '\0' && second[0] == '\0')
+		return;
+	table_add(table, key);
+	table_addf(table, "%s%s%s", first, first[0] != '\0' && second[0] != '\0' ? ", " : "", second);
+}
+
+static void
+sandbox_policy_line(struct table *table, const json_t *sandbox)
+{
+	const char *file = command_text(sandbox, "policy_file");
+	bool has_file = json_is_string(json_object_get(sandbox, "policy"));
+
+	table_add(table, "policy");
+	table_addf(table, "%s, %zu rules, generation %lld",
+	    file[0] != '\0' ? file
+		: has_file  ? "given"
+			    : "none",
+	    json_array_size(json_object_get(sandbox, "rules")), sandbox_number(sandbox, "generation"));
+}
+
+void
+sandbox_print(const json_t *sandbox)
+{
+	struct table table;
+
+	table_init(&table, 2, NULL);
+	sandbox_pair(&table, "sandbox", command_text(sandbox, "name"), "");
+	if (strcmp(command_text(sandbox, "state"), "attached") != 0)
+		sandbox_pair(&table, "state", command_text(sandbox, "state"), "");
+	sandbox_pair(&table, "error", command_text(sandbox, "error"), "");
+	sandbox_pair(&table, "namespace", command_text(sandbox, "netns"), "");
+	sandbox_pair(&table, "container", command_text(sandbox, "container_netns"), "");
+	sandbox_pair(&table, "device", command_text(sandbox, "device"), "");
+	sandbox_pair(&table, "mac", command_text(sandbox, "mac"), "");
+	sandbox_pair(&table, "guest", command_text(sandbox, "guest_ip"), command_text(sandbox, "guest_ip6"));
+	sandbox_pair(&table, "gateway", command_text(sandbox, "gateway_ip"), command_text(sandbox, "gateway_ip6"));
+	sandbox_pair(&table, "dns", command_text(sandbox, "dns"), command_text(sandbox, "dns6"));
+	if (json_object_get(sandbox, "generation") != NULL)
+		sandbox_policy_line(&table, sandbox);
+	table_print(&table, stdout, "");
+}
+
+/* -- list ---------------------------------------------------------------------------------------------------------- */
+
+static void
+list_print(const json_t *sandboxes)
+{
+	static const char *const headings[] = {
+	    "NAME", "STATE", "KIND", "GUEST", "DEVICE", "RULES", "GEN", "ATTACHED", "NAMESPACE"};
+	struct table table;
+	const json_t *sandbox;
+	size_t i;
+
+	table_init(&table, sizeof(headings) / sizeof(headings[0]), headings);
+	json_array_foreach(sandboxes, i, sandbox)
+	{
+		table_add(&table, command_text(sandbox, "name"));
+		table_add(&table, command_text(sandbox, "state"));
+		table_add(&table, command_text(sandbox, "kind"));
+		table_add(&table, command_text(sandbox, "guest_ip"));
+		table_add(&table, command_text(sandbox, "device"));
+		table_addf(&table, "%lld", sandbox_number(sandbox, "rules"));
+		table_addf(&table, "%lld", sandbox_number(sandbox, "generation"));
+		table_addf(&table, "%.19s", command_text(sandbox, "attached"));
+		table_add(&table, command_text(sandbox, "netns"));
+	}
+	table_print(&table, stdout, "");
+}
+
+int
+cli_list(int argc, char **argv)
+{
+	static struct command command;
+	int status = command_parse(argc, argv, NULL, 0, 0, 0, &command);
+	json_t *answer, *sandboxes;
+	struct error err;
+
+	if (status >= 0)
+		return status;
+	if (client_request("GET", "/v1/sandboxes", NULL, &answer, &err) < 0)
+		return command_fail(&err);
+	sandboxes = json_object_get(answer, "sandboxes");
+	if (command.json)
+		command_print_json(answer);
+	else if (json_array_size(sandboxes) == 0)
+		command_warn("no sandboxes; postern attach makes one");
+	else
+		list_print(sandboxes);
+	json_decref(answer);
+	return 0;
+}
+
+/* -- show ---------------------------------------------------------------------------------------------------------- */
+
+static void
+show_rules(const json_t *rules)
+{
+	struct table table;
+	const json_t *rule;
+	size_t i;
+
+	table_init(&table, 2, NULL);
+	json_array_foreach(rules, i, rule)
+	{
+		table_add(&table, command_text(rule, "rule"));
+		table_add(&table, command_text(rule, "origin"));
+	}
+	printf("\nrules%s\n", json_array_size(rules) == 0 ? ": none, nothing can be reached" : "");
+	table_print(&table, stdout, "  ");
+}
+
+static void
+show_leases(const json_t *sandbox)
+{
+	const json_t *leases = json_object_get(sandbox, "leases"), *lease;
+	struct table table;
+	size_t i;
+
+	if (leases == NULL)
+		return;
+	table_init(&table, 3, NULL);
+	json_array_foreach(leases, i, lease)
+	{
+		table_add(&table, command_text(lease, "name"));
+		table_add(&table, command_text(lease, "address"));
+		table_addf(&table, "for another %lld s", sandbox_number(lease, "left_s"));
+	}
+	printf("\nleases%s\n", json_array_size(leases) == 0 ? ": none" : "");
+	table_print(&table, stdout, "  ");
+	printf("\nlive connections: %lld\n", sandbox_number(sandbox, "flows"));
+}
+
+static void
+show_text(const char *heading, const char *text)
+{
+	char safe[4096];
+
+	if (text[0] == '\0')
+		return;
+	printf("\n%s\n", heading);
+	while (*text != '\0') {
+		size_t len = strcspn(text, "\n");
+
+		escape_terminal(text, len, safe, sizeof(safe));
+		printf("  %s\n", safe);
+		text += len + (text[len] == '\n');
+	}
+}
+
+int
+cli_show(int argc, char **argv)
+{
+	static struct command command;
+	int status = command_parse(argc, argv, NULL, 0, 1, 1, &command);
+	char path[CLIENT_PATH_MAX];
+	struct error err;
+	json_t *answer;
+
+	if (status >= 0)
+		return status;
+	if (client_sandbox_path(command.words.items[0], "", path, &err) < 0 ||
+	    client_request("GET", path, NULL, &answer, &err) < 0)
+		return command_fail(&err);
+	if (command.json) {
+		command_print_json(answer);
+	} else {
+		sandbox_print(answer);
+		show_rules(json_object_get(answer, "rules"));
+		show_leases(answer);
+		show_text("policy as given", command_text(answer, "policy"));
+		show_text("live edits", command_text(answer, "edits"));
+	}
+	json_decref(answer);
+	return 0;
+}

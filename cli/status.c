@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* postern status. */
+#include "cli/client.h"
+#include "cli/command.h"
+#include "cli/table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static long long
+status_number(const json_t *object, const char *member)
+{
+	return (long long)json_integer_value(json_object_get(object, member));
+}
+
+static const char *
+status_yes(const json_t *answer, const char *member)
+{
+	return json_is_true(json_object_get(answer, member)) ? "yes" : "no";
+}
+
+static void
+status_roles(const json_t *roles)
+{
+	static const char *const headings[] = {"ROLE", "PID", "RESTARTS"};
+	struct table table;
+	const json_t *role;
+	size_t i;
+
+	table_init(&table, 3, headings);
+	json_array_foreach(roles, i, role)
+	{
+		table_add(&table, command_text(role, "role"));
+		if (status_number(role, "pid") == 0)
+			table_add(&table, "not running");
+		else
+			table_addf(&table, "%lld", status_number(role, "pid"));
+		table_addf(&table, "%lld", status_number(role, "restarts"));
+	}
+	table_print(&table, stdout, "");
+}
+
+static void
+status_print(const json_t *answer)
+{
+	const json_t *item;
+	struct table table;
+	size_t i;
+
+	table_init(&table, 2, NULL);
+	table_add(&table, "version");
+	table_add(&table, command_text(answer, "version"));
+	table_add(&table, "sandboxes");
+	table_addf(&table, "%lld", status_number(answer, "sandboxes"));
+	table_add(&table, "audit log can be written");
+	table_add(&table, status_yes(answer, "audit_ok"));
+	table_add(&table, "host chain in force");
+	table_add(&table, status_yes(answer, "host_chain"));
+	table_add(&table, "roles confined");
+	table_add(&table, status_yes(answer, "confined"));
+	table_add(&table, "rootless");
+	table_add(&table, status_yes(answer, "rootless"));
+	table_print(&table, stdout, "");
+	printf("\n");
+	status_roles(json_object_get(answer, "roles"));
+	table_init(&table, 2, NULL);
+	json_array_foreach(json_object_get(answer, "missing"), i, item)
+	{
+		table_add(&table, "missing");
+		table_add(&table, json_string_value(item));
+	}
+	json_array_foreach(json_object_get(answer, "broken"), i, item)
+	{
+		table_add(&table, "broken");
+		table_addf(&table, "%s: %s", command_text(item, "name"), command_text(item, "error"));
+	}
+	if (table.count > 0)
+		printf("\n");
+	table_print(&table, stdout, "");
+}
+
+int
+cli_status(int argc, char **argv)
+{
+	static struct command command;
+	int status = command_parse(argc, argv, NULL, 0, 0, 0, &command);
+	struct error err;
+	json_t *answer;
+
+	if (status >= 0)
+		return status;
+	if (client_request("GET", "/v1/status", NULL, &answer, &err) < 0)
+		return command_fail(&err);
+	if (command.json)
+		command_print_json(answer);
+	else
+		status_print(answer);
+	json_decref(answer);
+	return 0;
+}
