@@ -13,8 +13,8 @@
  *
  * A namespace has no uplink and forwards nothing, so no order of removal opens a way out. Removing is dropping the last
  * reference: the kernel then takes the device, the table and the addresses apart in its own time. Only a TAP that a VMM
- * still holds open would keep the namespace alive (its descriptor refers to it); that one is deleted, which waits for RCU,
- * in a thread of its own.
+ * still holds open would keep the namespace alive (its descriptor refers to it); that one is deleted. What waits for RCU is
+ * done by a thread of its own.
  *
  * Adopt takes over namespace and device as they are and does every other step again: each of them replaces what is there.
  * Sets are empty afterwards; existing contents are never trusted (F-05). */
@@ -39,6 +39,8 @@
 /* A container that was just detached has its eth0 until the kernel took the other end apart, some 40 ms. */
 #define ATTACH_VETH_TRIES 10
 #define ATTACH_VETH_PAUSE_MS 20
+/* Of the thread that waits for RCU: it makes a few system calls. */
+#define DETACH_STACK_SIZE (64 * 1024)
 
 unsigned int tap_fail_at;
 
@@ -328,6 +330,7 @@ attach_alloc(const struct tap_config *config)
 	tap->config.netns_fd = -1;
 	tap->netns_fd = -1;
 	tap->nft_fd = -1;
+	tap->detach_rtnl = -1;
 	for (unsigned int i = 0; i < TAP_SOCKET_MAX; i++)
 		tap->sockets[i] = -1;
 	return tap;
@@ -365,48 +368,50 @@ tap_attach(const struct tap_config *config, const char *netns_dir, bool adopt, s
 
 /* Detach. */
 
-struct detach_link {
-	int rtnl;
-	uint32_t ifindex;
-};
-
-static void *
-detach_delete_link(void *context)
+static void
+detach_close(int *fd)
 {
-	struct detach_link *link = context;
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
 
-	link_delete(link->rtnl, link->ifindex, NULL);
-	close(link->rtnl);
-	free(link);
+/* What waits for RCU: closing an nfnetlink socket does while a transaction of the namespace is young, and deleting a device
+ * does always. Takes the tap. */
+static void *
+detach_finish(void *context)
+{
+	struct tap *tap = context;
+
+	detach_close(&tap->sockets[TAP_SOCKET_NFLOG]);
+	detach_close(&tap->nft_fd);
+	if (tap->detach_rtnl >= 0)
+		link_delete(tap->detach_rtnl, tap->detach_ifindex, NULL);
+	detach_close(&tap->detach_rtnl);
+	free(tap);
 	return NULL;
 }
 
-/* Hand a device to a thread that deletes it; takes rtnl. */
+/* detach_finish in a thread of its own, or here when there can be none. */
 static void
-detach_delete_later(int rtnl, uint32_t ifindex)
+detach_finish_later(struct tap *tap)
 {
-	struct detach_link *link = malloc(sizeof(*link));
 	pthread_attr_t attr;
 	pthread_t thread;
 	int r;
 
-	if (link == NULL) {
-		link_delete(rtnl, ifindex, NULL);
-		close(rtnl);
-		return;
-	}
-	*link = (struct detach_link){.rtnl = rtnl, .ifindex = ifindex};
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	r = pthread_create(&thread, &attr, detach_delete_link, link);
+	pthread_attr_setstacksize(&attr, DETACH_STACK_SIZE);
+	r = pthread_create(&thread, &attr, detach_finish, tap);
 	pthread_attr_destroy(&attr);
 	if (r != 0)
-		detach_delete_link(link);
+		detach_finish(tap);
 }
 
-/* A TAP that a VMM holds open (it has a carrier) keeps its namespace alive: delete it. */
+/* A TAP that a VMM holds open (it has a carrier) keeps its namespace alive: have it deleted. */
 static void
-detach_tap(const struct tap *tap)
+detach_tap(struct tap *tap)
 {
 	struct netns_visit visit;
 	struct link_info info;
@@ -418,18 +423,12 @@ detach_tap(const struct tap *tap)
 	netns_leave(&visit);
 	if (rtnl < 0)
 		return;
-	if (link_find(rtnl, tap->config.ifname, &info, NULL) == 0 && info.is_tap && (info.flags & IFF_RUNNING) != 0)
-		detach_delete_later(rtnl, info.ifindex);
-	else
+	if (link_find(rtnl, tap->config.ifname, &info, NULL) == 0 && info.is_tap && (info.flags & IFF_RUNNING) != 0) {
+		tap->detach_rtnl = rtnl;
+		tap->detach_ifindex = info.ifindex;
+	} else {
 		close(rtnl);
-}
-
-static void
-detach_close(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
+	}
 }
 
 void
@@ -437,18 +436,18 @@ tap_detach(struct tap *tap, bool keep)
 {
 	if (tap == NULL)
 		return;
-	if (tap->nft_fd >= 0)
+	if (keep && tap->nft_fd >= 0)
 		tap_lease_flush(tap, NULL);
 	for (unsigned int i = 0; i < TAP_SOCKET_MAX; i++)
-		detach_close(&tap->sockets[i]);
-	detach_close(&tap->nft_fd);
+		if (i != TAP_SOCKET_NFLOG)
+			detach_close(&tap->sockets[i]);
 	if (!keep) {
 		detach_tap(tap);
 		if (tap->netns_published)
 			netns_unpublish(tap->netns_path);
 	}
 	detach_close(&tap->netns_fd);
-	free(tap);
+	detach_finish_later(tap);
 }
 
 /* What is asked of an attached sandbox. */

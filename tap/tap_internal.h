@@ -31,6 +31,8 @@ struct tap {
 	uint64_t nft_digest; /* of our tables as the kernel reported them right after the load */
 	size_t lease_bound;  /* no more elements than this are in the lease sets; exact only after a count */
 	int64_t lease_counted_ms;
+	int detach_rtnl;      /* detach: socket in the namespace, through which detach_ifindex is deleted; else -1 */
+	uint32_t detach_ifindex;
 };
 
 /* Test hook (F-06): when set to k > 0, the k-th kernel operation of tap/ from now on fails with EIO, once. */
