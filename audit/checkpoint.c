@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. A passive checkpoint copies committed pages from the log into the database while the writer goes
- * on; once all are copied and no reader needs the log, the next commit starts it from the beginning. A reader that
- * holds an old snapshot for long prevents that and the log grows (CASES F-23). Beyond CHECKPOINT_FRAMES_MAX the thread
- * tries to cut the log: that takes the writer's lock, but without waiting, so an opener never waits behind a reader. */
+ * on; once all are copied and no reader needs the log, the next commit starts it from the beginning. Under constant load
+ * there is always a last commit that is not copied yet, and the log would grow for ever: so beyond
+ * CHECKPOINT_FRAMES_CUT, right after a checkpoint of ours, the writer itself copies the few pages that are left and
+ * starts the log anew (between two transactions; it waits for nobody). A reader that holds an old snapshot for long
+ * prevents that; it costs disk space, and is warned about (CASES F-23). */
 #include "audit/checkpoint.h"
 
 #include "audit/schema.h"
@@ -20,24 +22,30 @@ struct checkpoint {
 	pthread_cond_t cond;
 	bool wanted, stopping;
 	uint64_t next_frames; /* the log's length that starts the next one */
+	uint64_t done_frames; /* the log's length that the last one began with */
+	bool cut_due;
 	struct checkpoint_state state;
 };
 
-/* Without the mutex held: it may take long. */
+/* Mutex held, but not while SQLite works. */
 static void
-checkpoint_run(struct checkpoint *checkpoint, bool cut)
+checkpoint_run(struct checkpoint *checkpoint)
 {
-	int rc = sqlite3_wal_checkpoint_v2(checkpoint->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-	bool blocked = false;
+	int rc = SQLITE_OK;
 
-	if (cut)
-		blocked = sqlite3_wal_checkpoint_v2(checkpoint->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL) ==
-		    SQLITE_BUSY;
-	/* A failure (disk full, file gone) is the writer's to notice: it meets the same file. */
-	pthread_mutex_lock(&checkpoint->mutex);
+	/* The second time for what was committed during the first: little. A failure (disk full, file gone) is the writer's
+	 * to notice: it meets the same file. */
+	for (int i = 0; i < 2 && rc == SQLITE_OK; i++) {
+		uint64_t frames = checkpoint->state.frames;
+
+		pthread_mutex_unlock(&checkpoint->mutex);
+		rc = sqlite3_wal_checkpoint_v2(checkpoint->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+		pthread_mutex_lock(&checkpoint->mutex);
+		if (rc == SQLITE_OK)
+			checkpoint->done_frames = frames;
+	}
 	checkpoint->state.runs += rc == SQLITE_OK;
-	checkpoint->state.blocked += blocked;
-	pthread_mutex_unlock(&checkpoint->mutex);
+	checkpoint->cut_due = rc == SQLITE_OK && checkpoint->state.frames > CHECKPOINT_FRAMES_CUT;
 }
 
 static void *
@@ -46,18 +54,13 @@ checkpoint_main(void *context)
 	struct checkpoint *checkpoint = context;
 
 	pthread_mutex_lock(&checkpoint->mutex);
-	for (;;) {
-		bool cut;
-
-		while (!checkpoint->wanted && !checkpoint->stopping)
+	while (!checkpoint->stopping) {
+		if (!checkpoint->wanted) {
 			pthread_cond_wait(&checkpoint->cond, &checkpoint->mutex);
-		if (checkpoint->stopping)
-			break;
+			continue;
+		}
 		checkpoint->wanted = false;
-		cut = checkpoint->state.frames > CHECKPOINT_FRAMES_MAX;
-		pthread_mutex_unlock(&checkpoint->mutex);
-		checkpoint_run(checkpoint, cut);
-		pthread_mutex_lock(&checkpoint->mutex);
+		checkpoint_run(checkpoint);
 	}
 	pthread_mutex_unlock(&checkpoint->mutex);
 	return NULL;
@@ -132,8 +135,11 @@ void
 checkpoint_note(struct checkpoint *checkpoint, uint64_t frames)
 {
 	pthread_mutex_lock(&checkpoint->mutex);
-	if (frames < checkpoint->state.frames) /* the log began anew */
+	if (frames < checkpoint->state.frames) { /* the log began anew */
 		checkpoint->next_frames = CHECKPOINT_FRAMES;
+		checkpoint->done_frames = 0;
+		checkpoint->cut_due = false;
+	}
 	checkpoint->state.frames = frames;
 	/* While a reader keeps the log growing, once for each CHECKPOINT_FRAMES is enough. */
 	if (frames >= checkpoint->next_frames) {
@@ -149,5 +155,27 @@ checkpoint_state(struct checkpoint *checkpoint, struct checkpoint_state *ret_sta
 {
 	pthread_mutex_lock(&checkpoint->mutex);
 	*ret_state = checkpoint->state;
+	pthread_mutex_unlock(&checkpoint->mutex);
+}
+
+bool
+checkpoint_cut_due(struct checkpoint *checkpoint)
+{
+	bool due;
+
+	pthread_mutex_lock(&checkpoint->mutex);
+	due = checkpoint->cut_due && checkpoint->state.frames <= checkpoint->done_frames + CHECKPOINT_FRAMES_LEFT;
+	/* Once for each checkpoint: a reader in the way is not asked at every commit. */
+	if (due)
+		checkpoint->cut_due = false;
+	pthread_mutex_unlock(&checkpoint->mutex);
+	return due;
+}
+
+void
+checkpoint_cut_done(struct checkpoint *checkpoint, bool blocked)
+{
+	pthread_mutex_lock(&checkpoint->mutex);
+	checkpoint->state.blocked += blocked && checkpoint->state.frames > CHECKPOINT_FRAMES_MAX;
 	pthread_mutex_unlock(&checkpoint->mutex);
 }

@@ -6,12 +6,16 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Frames (pages of 4 KiB) in the log that start a checkpoint: few enough that it takes milliseconds. */
 #define CHECKPOINT_FRAMES 1000
-/* Frames, 64 MiB, beyond which the log is cut short as soon as no reader stands in the way, and beyond which a reader
- * that does is worth a warning. */
+/* Frames, 16 MiB, beyond which the writer lends a hand to start the log from its beginning again. */
+#define CHECKPOINT_FRAMES_CUT 4096
+/* Frames that may be left to copy then: the writer, and an opener behind it, waits for them. */
+#define CHECKPOINT_FRAMES_LEFT 500
+/* Frames, 64 MiB, beyond which a reader that stands in the way is worth a warning. */
 #define CHECKPOINT_FRAMES_MAX 16384
 
 struct checkpoint;
@@ -29,6 +33,10 @@ void checkpoint_stop(struct checkpoint *checkpoint);
 
 /* After a commit: the log has this many frames now. Wakes the thread when it is time. */
 void checkpoint_note(struct checkpoint *checkpoint, uint64_t frames);
+
+/* Should the writer, between two transactions, start the log anew? Then it tells how that went: blocked by a reader? */
+bool checkpoint_cut_due(struct checkpoint *checkpoint);
+void checkpoint_cut_done(struct checkpoint *checkpoint, bool blocked);
 
 void checkpoint_state(struct checkpoint *checkpoint, struct checkpoint_state *ret_state);
 

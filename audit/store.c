@@ -535,6 +535,18 @@ store_live_sandboxes(struct store *store, struct record_sandbox *ret_sandboxes, 
 	return count;
 }
 
+/* Copy the rest and start the log anew with the next commit, without waiting for a reader or the other thread. */
+static void
+store_cut_log(struct store *store)
+{
+	int rc;
+
+	sqlite3_busy_timeout(store->db, 0);
+	rc = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+	sqlite3_busy_timeout(store->db, STORE_BUSY_MS);
+	checkpoint_cut_done(store->checkpoint, rc == SQLITE_BUSY);
+}
+
 int
 store_commit(struct store *store, struct error *err)
 {
@@ -547,7 +559,11 @@ store_commit(struct store *store, struct error *err)
 		return -1;
 	}
 	rc = store_step(store->commit);
-	return rc == SQLITE_OK ? 0 : store_fail(store, rc, err);
+	if (rc != SQLITE_OK)
+		return store_fail(store, rc, err);
+	if (store->checkpoint != NULL && checkpoint_cut_due(store->checkpoint))
+		store_cut_log(store);
+	return 0;
 }
 
 int
