@@ -145,7 +145,7 @@ config_source(const struct control_config_json *json, struct control_sandbox *sa
 int
 control_config_parse(const struct control_config_json *json, struct control_sandbox *sandbox, struct error *err)
 {
-	struct tap_config *config = &sandbox->config;
+	struct tap_config *config = &sandbox->config, checked;
 
 	if (config_kind(json->kind, config, err) < 0)
 		return -1;
@@ -162,7 +162,10 @@ control_config_parse(const struct control_config_json *json, struct control_sand
 	    control_json_text(
 		json->policy_file, "policy_file", sandbox->policy_file, sizeof(sandbox->policy_file), err) < 0)
 		return -1;
-	return tap_config_check(config, err);
+	/* The keeper opens the container's namespace; here any descriptor stands for it. */
+	checked = *config;
+	checked.netns_fd = config->kind == TAP_KIND_NETNS ? 0 : -1;
+	return tap_config_check(&checked, err);
 }
 
 struct attachment_json {
