@@ -32,6 +32,8 @@ control_answer(struct control_request *request, unsigned int status, json_t *bod
 		if (request->suspended) {
 			request->suspended = false;
 			MHD_resume_connection(request->connection);
+			/* The library's own descriptor does not say so: it must be asked to go on. */
+			loop_timer_set(request->control->loop, &request->control->http_timer, 0);
 		}
 	}
 	json_decref(body);

@@ -440,14 +440,25 @@ keeper_drop_capabilities(const struct options *o)
 {
 	static const int kept[] = {CAP_NET_ADMIN, CAP_SYS_ADMIN, CAP_NET_BIND_SERVICE, CAP_SYS_PTRACE, CAP_SETUID, CAP_SETGID,
 		CAP_SETPCAP, CAP_SYS_CHROOT, CAP_CHOWN, CAP_FOWNER, CAP_DAC_OVERRIDE, CAP_KILL, CAP_SYS_RESOURCE};
+	bool have[sizeof(kept) / sizeof(kept[0])];
+	int rc;
 
 	if (o->rootless)
 		return; /* they count inside our own user namespace only */
+	if (capng_get_caps_process() < 0)
+		log_fatal("reading capabilities");
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		have[i] = capng_have_capability(CAPNG_PERMITTED, (unsigned int)kept[i]) != 0;
 	capng_clear(CAPNG_SELECT_ALL);
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-		capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_BOUNDING_SET, (unsigned int)kept[i]);
-	if (capng_apply(CAPNG_SELECT_ALL) < 0)
-		log_fatal("giving up capabilities");
+		if (have[i])
+			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_BOUNDING_SET, (unsigned int)kept[i]);
+	/* The bounding set first: giving up SETPCAP would end that. */
+	rc = capng_apply(CAPNG_SELECT_BOUNDS);
+	if (rc == 0)
+		rc = capng_apply(CAPNG_SELECT_CAPS);
+	if (rc < 0)
+		log_fatal("giving up capabilities (%d)", rc);
 }
 
 static void

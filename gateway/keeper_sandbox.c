@@ -121,12 +121,15 @@ keeper_attach_config(const struct msg_attach *attach, struct tap_config *ret_con
 	config.gateway6 = attach->gateway6;
 	config.bits6 = attach->bits6;
 	config.netns_fd = -1;
-	if (tap_config_check(&config, err) < 0)
-		return -1;
 	if (config.kind == TAP_KIND_NETNS) {
 		config.netns_fd = keeper_netns_of(attach, err);
 		if (config.netns_fd < 0)
 			return -1;
+	}
+	if (tap_config_check(&config, err) < 0) {
+		if (config.netns_fd >= 0)
+			close(config.netns_fd);
+		return -1;
 	}
 	*ret_config = config;
 	return 0;

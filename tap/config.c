@@ -130,8 +130,6 @@ tap_config_check(const struct tap_config *config, struct error *err)
 		    "a device's name is 1 to %d letters, digits, _ . - and none of the kernel's own", IFNAMSIZ - 1);
 	if (config->guest_mac[0] & 1)
 		return error_set(err, ERROR_USAGE, "the guest's MAC address is a multicast one");
-	if (config->kind == TAP_KIND_NETNS && config->netns_fd < 0)
-		return error_set(err, ERROR_USAGE, "a container sandbox needs the container's network namespace");
 	if (config_subnet_check(
 		4, &config->guest4, &config->gateway4, config->bits4, CONFIG_BITS4_MIN, CONFIG_BITS4_MAX, err) < 0)
 		return -1;
