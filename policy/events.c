@@ -188,7 +188,9 @@ events_want_scalar(struct events *e, const char *wants, bool *ret_ok)
 	if (*ret_ok || e->event.type == YAML_ALIAS_EVENT)
 		return 0;
 	events_report(e, events_here(e),
-	    e->event.type == YAML_SCALAR_EVENT ? "a value is missing; write %s" : "%s belongs here", wants);
+	    e->event.type == YAML_SCALAR_EVENT ? "a value is missing; write %s"
+					       : "a single value belongs here; write %s",
+	    wants);
 	return events_skip(e);
 }
 
