@@ -25,7 +25,7 @@ setup() {
 	far_saw "> $NET4\.$WEB 443 S"
 	far_saw "> $NET6:$WEB 443 S"
 	equal "requests" 2 "$(web_log | wc -l)"
-	log_has first '.kind == "connection" and .verdict == "allowed" and .name == "news.lab-site.org" and .dst == "45.45.45.10"
+	log_has first '.kind == "flow" and .name == "news.lab-site.org" and .dst == "45.45.45.10"
 		and .name_source == "sni" and .end == "fin" and .bytes_in > 0 and .bytes_out > 0'
 	log_has first '.verdict == "allowed" and .dst == "2600:1:2::10" and .dport == 443'
 	log_has first '.kind == "dns" and .qname == "news.lab-site.org" and .qtype == "AAAA" and .verdict == "allowed"'
@@ -39,8 +39,8 @@ setup() {
 	dns_not_asked www.lab-b.net
 	far_none "> ($NET4\.|$NET6:)$OTHER "
 	log_has first '.kind == "dns" and .qname == "www.lab-b.net" and .verdict == "denied" and .reason == "no_rule"'
-	log_has first '.kind == "connection" and .verdict == "denied" and .reason == "not_leased" and .dst == "45.45.45.20"'
-	log_has first '.kind == "connection" and .verdict == "denied" and .reason == "not_leased" and .dst == "2600:1:2::20"'
+	log_has first '.kind == "deny" and .reason == "not_leased" and .dst == "45.45.45.20"'
+	log_has first '.kind == "deny" and .reason == "not_leased" and .dst == "2600:1:2::20"'
 }
 
 # bats test_tags=smoke

@@ -82,8 +82,8 @@ NEWS='host: news.lab-site.org'
 	guest_fails p2 curl -sS http://metadata.google.internal/
 	dns_not_asked metadata.google.internal
 	far_no_trap
-	log_has p2 '.kind == "connection" and .dst == "169.254.169.254" and .verdict == "denied" and .reason == "never_address"'
-	log_has p2 '.kind == "connection" and .dst == "fd00:ec2::254" and .verdict == "denied" and .reason == "never_address"'
+	log_has p2 '.kind == "deny" and .dst == "169.254.169.254" and .verdict == "denied" and .reason == "never_address"'
+	log_has p2 '.kind == "deny" and .dst == "fd00:ec2::254" and .verdict == "denied" and .reason == "never_address"'
 	log_has p2 '.kind == "dns" and .qname == "metadata.google.internal" and .reason == "never_name"'
 }
 
@@ -134,7 +134,7 @@ NEWS='host: news.lab-site.org'
 		guest_fails "$name" curl -sS https://news.lab-site.org/
 		guest_fails "$name" curl -sSk "https://$NET4.$WEB/"
 		log_has "$name" '.kind == "dns" and .reason == "no_rule" and .verdict == "denied"'
-		log_has "$name" '.kind == "connection" and .reason == "not_leased" and .dst == "45.45.45.10"'
+		log_has "$name" '.kind == "deny" and .reason == "not_leased" and .dst == "45.45.45.10"'
 	done
 	for text in '' 'allow: [' 'version: 1
 allow:
@@ -160,7 +160,7 @@ alow:
 	guest p5 "$LAB_DIR/client.py" tcp echo.lab-site.org 7 --timeout 3 'hello' >/dev/null 2>&1 3>&- &
 	local client=$!
 	wait_for 3 bash -c "tail -n 3 '$LAB/origin.log' | grep -q '\"open\"'"
-	equal "open record" 1 "$(log_count p5 '.kind == "connection" and .verdict == "allowed" and .name == "echo.lab-site.org"')"
+	equal "open record" 1 "$(log_count p5 '.kind == "flow" and .name == "echo.lab-site.org"')"
 	wait "$client" || true
 
 	for i in 1 2 3 4 5; do
@@ -169,8 +169,8 @@ alow:
 	done
 	equal "requests at the far side" 5 "$(web_log | wc -l)"
 	log_has p5 '.dst == "45.45.45.10" and .end == "fin"'
-	equal "allowed" 5 "$(log_count p5 '.kind == "connection" and .verdict == "allowed" and .name == "news.lab-site.org"')"
-	refused() { [[ $(log_json p5 | jq -s '[.[] | select(.kind == "connection" and .dst == "45.45.45.20") | .count // 1] | add') == 5 ]]; }
+	equal "allowed" 5 "$(log_count p5 '.kind == "flow" and .name == "news.lab-site.org"')"
+	refused() { [[ $(log_json p5 | jq -s '[.[] | select(.kind == "deny" and .dst == "45.45.45.20") | .count // 1] | add') == 5 ]]; }
 	wait_for 5 refused
 }
 
