@@ -34,7 +34,7 @@ PKGS_policy := yaml-0.1 libidn2 libcrypto
 PKGS_audit := sqlite3 jansson
 PKGS_tap := libnftnl libmnl
 PKGS_gateway := libcares ldns libssl libcrypto libmicrohttpd jansson libseccomp libcap-ng libsystemd
-PKGS_cli := libcurl jansson
+PKGS_cli := libcurl jansson libcap-ng
 PKGS := $(sort $(PKGS_policy) $(PKGS_audit) $(PKGS_tap) $(PKGS_gateway) $(PKGS_cli))
 
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE -I. -I$(BUILD)/gen $(WARN) $(HARDEN) $(SAN) \
