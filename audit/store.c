@@ -325,6 +325,24 @@ store_close_file(struct store *store)
 	store->db = NULL;
 }
 
+/* Opening failed: does the file's content explain it? Our statements are constant, so an error in one is the file's. */
+static bool
+store_blames_file(struct store *store)
+{
+	switch (sqlite3_errcode(store->db)) {
+	case SQLITE_ERROR: /* a table or column is not there, or the header names an unknown format */
+	case SQLITE_SCHEMA:
+	case SQLITE_CONSTRAINT:
+	case SQLITE_MISMATCH:
+	case SQLITE_TOOBIG:
+		return true;
+	case SQLITE_READONLY: /* the header says so, unless permissions do */
+		return access(store->path, W_OK) == 0;
+	default:
+		return false;
+	}
+}
+
 static int
 store_open_file(struct store *store, struct store_opening *opening, struct error *err)
 {
@@ -335,8 +353,8 @@ store_open_file(struct store *store, struct store_opening *opening, struct error
 		schema_error(err, store->db, store->path);
 	else if (store_load(store, opening, err) == 0 && store_prepare(store, err) == 0)
 		return 0;
-	else if (sqlite3_errcode(store->db) == SQLITE_READONLY && access(store->path, W_OK) == 0)
-		err->code = ERROR_CORRUPT; /* the file's header says so, not its permissions */
+	else if (err->code == ERROR_SYSTEM && store_blames_file(store))
+		err->code = ERROR_CORRUPT;
 	store_close_file(store);
 	return -1;
 }

@@ -22,8 +22,18 @@
 #define FIXTURE_SANDBOX 1700000000000001
 #define FIXTURE_TS 1700000000123456
 
-static char fixture_dir[PATH_MAX];
-static char fixture_db[PATH_MAX + 16];
+static char fixture_dir[64];
+static char fixture_db[96];
+
+/* Run a shell command in which $DIR and $DB are the test's directory and database. */
+static inline void
+fixture_shell(const char *command)
+{
+	setenv("DIR", fixture_dir, 1);
+	setenv("DB", fixture_db, 1);
+	if (system(command) != 0)
+		fail_msg("failed: %s", command);
+}
 
 static inline int
 fixture_setup(void **state)
@@ -39,11 +49,9 @@ fixture_setup(void **state)
 static inline int
 fixture_teardown(void **state)
 {
-	char command[PATH_MAX + 32];
-
 	(void)state;
-	snprintf(command, sizeof(command), "rm -rf %s", fixture_dir);
-	return system(command) == 0 ? 0 : -1;
+	fixture_shell("rm -rf \"$DIR\"");
+	return 0;
 }
 
 static inline struct store *
