@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The reader: order, filters, last N, following, copies, summaries. */
+#include "audit_fixture.h"
+
+#include <sys/wait.h>
+
+#define OTHER_SANDBOX (FIXTURE_SANDBOX + 100)
+
+/* Counters of the ids that a filter leaves, as "1 2 3". */
+static const char *
+ids(struct query *query, const struct query_filter *filter)
+{
+	static char text[4096];
+	const struct query_row *row;
+	struct error err;
+	size_t len = 0;
+	int rc;
+
+	text[0] = '\0';
+	if (query_start(query, filter, &err) < 0)
+		fail_msg("query_start: %s", err.text);
+	while ((rc = query_next(query, &row, &err)) == 1)
+		len += (size_t)snprintf(
+		    text + len, sizeof(text) - len, "%s%d", len > 0 ? " " : "", (int)(row->id & 0x7fffffff));
+	if (rc < 0)
+		fail_msg("query_next: %s", err.text);
+	return text;
+}
+
+static const char *
+followed(struct query *query)
+{
+	static char text[4096];
+	const struct query_row *row;
+	struct error err;
+	size_t len = 0;
+	int rc;
+
+	text[0] = '\0';
+	while ((rc = query_follow(query, &row, &err)) == 1)
+		len += (size_t)snprintf(
+		    text + len, sizeof(text) - len, "%s%d", len > 0 ? " " : "", (int)(row->id & 0x7fffffff));
+	if (rc < 0)
+		fail_msg("query_follow: %s", err.text);
+	return text;
+}
+
+static struct query *
+open_query(void)
+{
+	struct error err;
+	struct query *query = query_open(fixture_db, &err);
+
+	if (query == NULL)
+		fail_msg("query_open: %s", err.text);
+	return query;
+}
+
+static struct name
+host(const char *text)
+{
+	struct name name;
+
+	assert_int_equal(name_canonical(text, strlen(text), &name), NAME_OK);
+	return name;
+}
+
+/* 1 flow github.com, 2 denied evil.example, 3 dns api.github.com, 4 event, 5 flow of another sandbox, 6 refused dns,
+ * 7 flow a.b.github.com, 8 flow notgithub.com, 9 event of the sandbox; each a millisecond after the one before. */
+static struct store *
+make_mixture(void)
+{
+	struct store *store = fixture_open(NULL);
+	struct record records[11];
+
+	records[0] = fixture_sandbox(FIXTURE_SANDBOX, "task1");
+	records[1] = fixture_flow(1, "github.com");
+	records[2] = fixture_denied(2, "evil.example", 12);
+	records[3] = fixture_dns(3, "api.github.com", 14);
+	records[4] = fixture_event(4, EVENT_DAEMON_START, "{}");
+	records[5] = fixture_flow(5, "github.com");
+	records[5].flow.sandbox = OTHER_SANDBOX;
+	records[6] = fixture_dns(6, "evil.example", 12);
+	records[6].dns.verdict = VERDICT_DENIED;
+	records[6].dns.reason = REASON_NO_RULE;
+	records[6].dns.rcode = 3;
+	records[7] = fixture_flow(7, "a.b.github.com");
+	records[8] = fixture_flow(8, "notgithub.com");
+	records[9] = fixture_event(9, EVENT_POLICY, "{}");
+	records[9].event.sandbox = FIXTURE_SANDBOX;
+	records[10] = fixture_sandbox(OTHER_SANDBOX, "task2");
+	for (size_t i = 0; i < 11; i++)
+		fixture_add(store, &records[i]);
+	fixture_commit(store);
+	return store;
+}
+
+static void
+test_filters(void **state)
+{
+	const struct {
+		struct query_filter filter;
+		const char *want;
+	} cases[] = {
+	    {{.kinds = 0}, "1 2 3 4 5 6 7 8 9"},
+	    {{.kinds = QUERY_DNS}, "3 6"},
+	    {{.kinds = QUERY_CONNECTION}, "1 2 5 7 8"},
+	    {{.kinds = QUERY_EVENT}, "4 9"},
+	    {{.kinds = QUERY_DNS | QUERY_EVENT}, "3 4 6 9"},
+	    {{.denied = true}, "2 6"},
+	    {{.denied = true, .kinds = QUERY_EVENT}, ""},
+	    {{.sandbox = "task1"}, "1 2 3 6 7 8 9"},
+	    {{.sandbox = "task2"}, "5"},
+	    {{.sandbox = "task"}, ""},
+	    {{.sandbox = "' OR 1=1 --"}, ""},
+	    {{.sandbox_id = OTHER_SANDBOX}, "5"},
+	    {{.sandbox_id = OTHER_SANDBOX, .sandbox = "task1"}, ""},
+	    {{.has_host = true, .host = host("github.com")}, "1 5"},
+	    {{.has_host = true, .host_wildcard = true, .host = host("github.com")}, "3 7"},
+	    {{.has_host = true, .host = host("evil.example"), .denied = true, .kinds = QUERY_CONNECTION}, "2"},
+	    {{.since_us = FIXTURE_TS + 7000}, "7 8 9"},
+	    {{.until_us = FIXTURE_TS + 3000}, "1 2"},
+	    {{.since_us = FIXTURE_TS + 2000, .until_us = FIXTURE_TS + 5000}, "2 3 4"},
+	    {{.last = 3}, "7 8 9"},
+	    {{.last = 1}, "9"},
+	    {{.last = 100}, "1 2 3 4 5 6 7 8 9"},
+	    {{.last = UINT64_MAX}, "1 2 3 4 5 6 7 8 9"},
+	    {{.last = 2, .sandbox = "task1", .kinds = QUERY_CONNECTION}, "7 8"},
+	    {{.last = 2, .until_us = FIXTURE_TS + 5000}, "3 4"},
+	    {{.last = 2, .since_us = FIXTURE_TS + 9000}, "9"},
+	};
+	struct store *store = make_mixture();
+	struct query *query = open_query();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_string_equal(ids(query, &cases[i].filter), cases[i].want);
+	query_close(query);
+	store_close(store);
+}
+
+static void
+test_a_name_that_two_sandboxes_had_finds_both(void **state)
+{
+	struct query_filter filter = {.sandbox = "task1"};
+	struct store *store = make_mixture();
+	struct record record = fixture_sandbox(OTHER_SANDBOX, "task1");
+	struct query *query;
+
+	(void)state;
+	fixture_add(store, &record);
+	fixture_commit(store);
+	query = open_query();
+	assert_string_equal(ids(query, &filter), "1 2 3 5 6 7 8 9");
+	query_close(query);
+	store_close(store);
+}
+
+static void
+test_rows_carry_what_was_stored(void **state)
+{
+	struct query_filter filter = {.kinds = QUERY_CONNECTION, .last = 1};
+	struct store *store = fixture_open(NULL);
+	struct record record = fixture_sandbox(FIXTURE_SANDBOX, "task1");
+	const struct query_row *row;
+	struct query *query;
+	struct error err;
+
+	(void)state;
+	fixture_add(store, &record);
+	record = fixture_flow(1, "github.com");
+	record.flow.flags = RECORD_FLAG_ECH;
+	snprintf(record.flow.alpn, sizeof(record.flow.alpn), "h2");
+	fixture_add(store, &record);
+	record = fixture_close(1);
+	fixture_add(store, &record);
+	fixture_commit(store);
+	query = open_query();
+	assert_int_equal(query_start(query, &filter, &err), 0);
+	assert_int_equal(query_next(query, &row, &err), 1);
+	assert_int_equal(row->id, RECORD_ID(FIXTURE_EPOCH, 1));
+	assert_int_equal(row->ts_us, FIXTURE_TS + 1000);
+	assert_int_equal(row->sandbox.len, 5);
+	assert_memory_equal(row->sandbox.bytes, "task1", 5);
+	assert_memory_equal(row->dst.bytes, "140.82.121.4", 12);
+	assert_int_equal(row->dport, 443);
+	assert_int_equal(row->flags, RECORD_FLAG_ECH);
+	assert_memory_equal(row->alpn.bytes, "h2", 2);
+	assert_true(row->bytes_in.set);
+	assert_int_equal(row->bytes_in.value, 5678901);
+	assert_int_equal(row->duration_us.value, 1203000);
+	assert_int_equal(row->end, END_FIN);
+	assert_null(row->name_raw.bytes);
+	assert_false(row->last_us.set);
+	assert_int_equal(query_next(query, &row, &err), 0);
+	assert_int_equal(query_next(query, &row, &err), 0);
+	query_close(query);
+	store_close(store);
+}
+
+/* More rows than a page, many with equal times: each comes exactly once and in order. */
+static void
+test_pages_join_without_gap_or_repeat(void **state)
+{
+	struct query_filter filter = {.kinds = 0};
+	struct store *store = fixture_open(NULL);
+	const struct query_row *row;
+	const int total = QUERY_PAGE * 3 + 17;
+	struct query *query;
+	struct error err;
+	int count = 0;
+	int64_t ts = 0;
+	uint64_t sum = 0, want = 0;
+
+	(void)state;
+	for (int i = 1; i <= total; i++) {
+		struct record record = i % 3 == 0 ? fixture_dns((uint64_t)i, "x.example", 9)
+		    : i % 7 == 0                  ? fixture_event((uint64_t)i, EVENT_ATTACH, "{}")
+						  : fixture_flow((uint64_t)i, "github.com");
+
+		if (record.kind == RECORD_DNS)
+			record.dns.ts_us = FIXTURE_TS + i / 400;
+		else if (record.kind == RECORD_EVENT)
+			record.event.ts_us = FIXTURE_TS + i / 400;
+		else
+			record.flow.ts_us = FIXTURE_TS + i / 400;
+		fixture_add(store, &record);
+		want += (uint64_t)i;
+	}
+	fixture_commit(store);
+	query = open_query();
+	assert_int_equal(query_start(query, &filter, &err), 0);
+	while (query_next(query, &row, &err) == 1) {
+		assert_true(row->ts_us >= ts);
+		ts = row->ts_us;
+		sum += row->id & 0x7fffffff;
+		count++;
+	}
+	assert_int_equal(count, total);
+	assert_int_equal(sum, want);
+	filter.last = QUERY_PAGE + 5;
+	assert_int_equal(query_start(query, &filter, &err), 0);
+	for (count = 0; query_next(query, &row, &err) == 1; count++)
+		;
+	assert_int_equal(count, QUERY_PAGE + 5);
+	query_close(query);
+	store_close(store);
+}
+
+static void
+test_following_sees_late_commits_and_closes(void **state)
+{
+	struct query_filter filter = {.last = 2, .will_follow = true};
+	struct store *store = make_mixture();
+	struct query *query = open_query();
+	struct record record;
+
+	(void)state;
+	assert_string_equal(ids(query, &filter), "8 9");
+	assert_string_equal(followed(query), "");
+	/* Older than everything shown, committed later. */
+	record = fixture_flow(20, "late.example");
+	record.flow.ts_us = FIXTURE_TS - 60000000;
+	fixture_add(store, &record);
+	fixture_commit(store);
+	assert_string_equal(followed(query), "20");
+	/* A connection shown long ago is closed: again, with its end. */
+	record = fixture_close(1);
+	fixture_add(store, &record);
+	record = fixture_dns(21, "x.example", 9);
+	fixture_add(store, &record);
+	assert_string_equal(followed(query), "");
+	fixture_commit(store);
+	assert_string_equal(followed(query), "1 21");
+	assert_string_equal(followed(query), "");
+	query_close(query);
+	store_close(store);
+}
+
+static void
+test_following_filters(void **state)
+{
+	struct query_filter filter = {.denied = true, .sandbox = "task9", .will_follow = true};
+	struct store *store = make_mixture();
+	struct query *query = open_query();
+	struct record record;
+
+	(void)state;
+	/* The sandbox comes later than the follower. */
+	assert_string_equal(ids(query, &filter), "");
+	record = fixture_sandbox(777, "task9");
+	fixture_add(store, &record);
+	record = fixture_denied(30, "x", 1);
+	fixture_add(store, &record);
+	record.flow.id++;
+	record.flow.sandbox = 777;
+	fixture_add(store, &record);
+	fixture_commit(store);
+	assert_string_equal(followed(query), "31");
+	query_close(query);
+	store_close(store);
+}
+
+/* A row that changes between the beginning and the first look of the follower comes once, as it is now. */
+static void
+test_changes_while_starting_come_once(void **state)
+{
+	struct query_filter filter = {.kinds = QUERY_CONNECTION, .will_follow = true};
+	struct store *store = make_mixture();
+	struct query *query = open_query();
+	struct record record = fixture_close(7);
+	const struct query_row *row;
+	struct error err;
+	char text[256] = "";
+
+	(void)state;
+	assert_int_equal(query_start(query, &filter, &err), 0);
+	fixture_add(store, &record);
+	fixture_commit(store);
+	while (query_next(query, &row, &err) == 1)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%d ", (int)(row->id & 0x7fffffff));
+	assert_string_equal(text, "1 2 5 8 ");
+	assert_string_equal(followed(query), "7");
+	query_close(query);
+	store_close(store);
+}
+
+/* A writer in another process, a follower here: every row and every close, each once. */
+static void
+test_following_while_a_writer_writes(void **state)
+{
+	enum { ROWS = 3000 };
+	struct query_filter filter = {.will_follow = true};
+	unsigned char opened[ROWS + 1] = {0}, closed[ROWS + 1] = {0};
+	struct store *store = fixture_open(NULL);
+	const struct query_row *row;
+	struct query *query;
+	struct error err;
+	bool ended = false;
+	pid_t pid;
+
+	(void)state;
+	store_close(store);
+	query = open_query();
+	assert_int_equal(query_start(query, &filter, &err), 0);
+	assert_int_equal(query_next(query, &row, &err), 0);
+	pid = fork();
+	if (pid == 0) {
+		struct store_opening opening;
+
+		store = store_open(fixture_db, &opening, &err);
+		if (store == NULL || store_start_checkpoints(store, &err) < 0)
+			_exit(1);
+		for (uint64_t i = 1; i <= ROWS + 100; i++) {
+			struct record record = i <= ROWS ? fixture_flow(i, "github.com") : fixture_close(i - 100);
+
+			/* Times run backwards: the order of commits is what counts. */
+			record.flow.ts_us = i <= ROWS ? FIXTURE_TS - (int64_t)i : record.flow.ts_us;
+			if (store_add(store, &record, &err) < 0)
+				_exit(2);
+			if (i > 100) {
+				record = fixture_close(i - 100);
+				if (store_add(store, &record, &err) < 0)
+					_exit(3);
+			}
+			if (i % 5 == 0 && store_commit(store, &err) < 0)
+				_exit(4);
+		}
+		store_commit(store, &err);
+		store_close(store);
+		_exit(0);
+	}
+	for (;;) {
+		int status, rc;
+
+		while ((rc = query_follow(query, &row, &err)) == 1) {
+			uint64_t i = row->id & 0x7fffffff;
+
+			assert_in_range(i, 1, ROWS);
+			if (row->end == END_OPEN)
+				opened[i]++;
+			else
+				closed[i]++;
+		}
+		assert_int_equal(rc, 0);
+		if (ended)
+			break;
+		ended = waitpid(pid, &status, WNOHANG) == pid;
+		if (ended)
+			assert_int_equal(status, 0);
+		usleep(1000);
+	}
+	for (int i = 1; i <= ROWS; i++) {
+		assert_true(opened[i] <= 1); /* opened and closed between two looks: seen closed only */
+		assert_int_equal(closed[i], 1);
+	}
+	query_close(query);
+}
+
+static void
+test_copies_are_read_without_their_log(void **state)
+{
+	struct query_filter filter = {.kinds = 0};
+	struct store *store = make_mixture();
+	struct query *query;
+	char original[96];
+
+	(void)state;
+	store_close(store);
+	fixture_shell("mkdir $DIR/copy && cp $DB \"$DIR/copy/a?b#%41.db\" && chmod 0555 $DIR/copy");
+	memcpy(original, fixture_db, sizeof(original));
+	snprintf(fixture_db, sizeof(fixture_db), "%s/copy/a?b#%%41.db", fixture_dir);
+	query = open_query();
+	assert_true(query_is_stale(query));
+	assert_string_equal(ids(query, &filter), "1 2 3 4 5 6 7 8 9");
+	query_close(query);
+	/* Nothing was made beside it. */
+	memcpy(fixture_db, original, sizeof(original));
+	fixture_shell("test $(ls $DIR/copy | wc -l) = 1 && chmod 0755 $DIR/copy");
+}
+
+static void
+test_a_replaced_file_is_stale(void **state)
+{
+	struct store *store = make_mixture();
+	struct query *query = open_query();
+
+	(void)state;
+	assert_false(query_is_stale(query));
+	store_close(store);
+	fixture_shell("cp $DB $DB.new && mv $DB.new $DB");
+	assert_true(query_is_stale(query));
+	fixture_shell("rm $DB");
+	assert_true(query_is_stale(query));
+	query_close(query);
+}
+
+static void
+test_what_is_no_audit_log_is_refused(void **state)
+{
+	static const struct {
+		const char *make;
+		enum error_code code;
+	} cases[] = {
+	    {"rm -rf $DB", ERROR_NOT_FOUND},
+	    {"echo x > $DB", ERROR_CORRUPT},
+	    {": > $DB", ERROR_CORRUPT},
+	    {"rm $DB; sqlite3 $DB 'CREATE TABLE connections (id)'", ERROR_CORRUPT},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct error err;
+
+		fixture_shell(cases[i].make);
+		assert_null(query_open(fixture_db, &err));
+		assert_int_equal(err.code, cases[i].code);
+	}
+}
+
+struct groups {
+	char text[1024];
+};
+
+static void
+take_group(const struct query_group *group, void *context)
+{
+	struct groups *groups = context;
+	size_t len = strlen(groups->text);
+
+	snprintf(groups->text + len, sizeof(groups->text) - len, "%s%.*s:%d %s %s x%d %d/%d\n",
+	    group->kind == QUERY_DNS ? "dns " : "", (int)group->name.len, group->name.bytes, (int)group->dport,
+	    verdict_text((unsigned int)group->verdict), reason_text((unsigned int)group->reason), (int)group->count,
+	    (int)group->bytes_out, (int)group->bytes_in);
+}
+
+static void
+test_summary(void **state)
+{
+	struct store *store = fixture_open(NULL);
+	struct record record;
+	struct groups groups = {""};
+	struct query *query;
+	struct error err;
+
+	(void)state;
+	for (uint64_t i = 1; i <= 3; i++) {
+		record = fixture_flow(i, "github.com");
+		fixture_add(store, &record);
+		record = fixture_close(i);
+		fixture_add(store, &record);
+	}
+	record = fixture_denied(4, "", 0);
+	record.kind = RECORD_REFUSED;
+	record.flow.count = 40;
+	record.flow.reason = REASON_NEVER_ADDRESS;
+	fixture_add(store, &record);
+	record = fixture_dns(5, "evil.example", 12);
+	record.dns.verdict = VERDICT_DENIED;
+	record.dns.reason = REASON_NO_RULE;
+	fixture_add(store, &record);
+	record = fixture_dns(6, "github.com", 10);
+	fixture_add(store, &record);
+	record = fixture_flow(7, "other.example");
+	record.flow.sandbox = OTHER_SANDBOX;
+	fixture_add(store, &record);
+	fixture_commit(store);
+	query = open_query();
+	assert_int_equal(query_summary(query, FIXTURE_SANDBOX, 0, 100, take_group, &groups, &err), 0);
+	assert_string_equal(groups.text,
+	    "140.82.121.4:443 denied never_address x40 0/0\n"
+	    "github.com:443 allowed allowed x3 3702/17036703\n"
+	    "dns evil.example:0 denied no_rule x1 0/0\n");
+	groups.text[0] = '\0';
+	assert_int_equal(
+	    query_summary(query, FIXTURE_SANDBOX, RECORD_ID(FIXTURE_EPOCH, 3), 1, take_group, &groups, &err), 0);
+	assert_string_equal(groups.text, "140.82.121.4:443 denied never_address x40 0/0\n");
+	query_close(query);
+	store_close(store);
+}
+
+/* A reader in the middle of its rows holds nothing: the log can be checkpointed whole. */
+static void
+case_F_23_a_reader_that_pauses_holds_no_transaction(void **state)
+{
+	struct query_filter filter = {.kinds = 0};
+	struct store *store = make_mixture();
+	struct query *query = open_query();
+	const struct query_row *row;
+	struct error err;
+	sqlite3 *db;
+
+	(void)state;
+	assert_int_equal(query_start(query, &filter, &err), 0);
+	assert_int_equal(query_next(query, &row, &err), 1);
+	assert_int_equal(sqlite3_open(fixture_db, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	query_close(query);
+	store_close(store);
+}
+
+#define QUERY_TEST(function) cmocka_unit_test_setup_teardown(function, fixture_setup, fixture_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    QUERY_TEST(test_filters),
+	    QUERY_TEST(test_a_name_that_two_sandboxes_had_finds_both),
+	    QUERY_TEST(test_rows_carry_what_was_stored),
+	    QUERY_TEST(test_pages_join_without_gap_or_repeat),
+	    QUERY_TEST(test_following_sees_late_commits_and_closes),
+	    QUERY_TEST(test_following_filters),
+	    QUERY_TEST(test_changes_while_starting_come_once),
+	    QUERY_TEST(test_following_while_a_writer_writes),
+	    QUERY_TEST(test_copies_are_read_without_their_log),
+	    QUERY_TEST(test_a_replaced_file_is_stale),
+	    QUERY_TEST(test_what_is_no_audit_log_is_refused),
+	    QUERY_TEST(test_summary),
+	    QUERY_TEST(case_F_23_a_reader_that_pauses_holds_no_transaction),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
