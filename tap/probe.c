@@ -144,7 +144,7 @@ probe_set_ranges(struct nft_batch *batch)
 static void
 probe_netdev(struct nft_batch *batch)
 {
-	nft_batch_base_chain(batch, "ingress", NF_NETDEV_INGRESS, 0, NF_DROP, PROBE_DEVICE);
+	nft_batch_base_chain(batch, "ingress", NF_NETDEV_INGRESS, 0, NF_DROP, TAP_VETH_NAME);
 }
 
 struct probe_feature {
@@ -195,12 +195,12 @@ probe_nft(struct error *err)
 }
 
 static int
-probe_links(int other_netns, struct error *err)
+probe_links(int other_netns, bool *ret_taps, struct error *err)
 {
 	int rtnl;
 
-	if (link_add_tap(PROBE_DEVICE, (uid_t)-1, (gid_t)-1, err) < 0)
-		return error_prefix(err, "no TAP devices (module tun, CONFIG_TUN)");
+	/* A rootless keeper may have no /dev/net/tun. */
+	*ret_taps = link_add_tap(PROBE_DEVICE, (uid_t)-1, (gid_t)-1, NULL) == 0;
 	rtnl = link_open(err);
 	if (rtnl < 0)
 		return -1;
@@ -213,15 +213,15 @@ probe_links(int other_netns, struct error *err)
 }
 
 static int
-probe_inside(int other_netns, struct error *err)
+probe_inside(int other_netns, bool *ret_taps, struct error *err)
 {
-	if (probe_links(other_netns, err) < 0)
+	if (probe_links(other_netns, ret_taps, err) < 0)
 		return -1;
 	return probe_nft(err);
 }
 
 static int
-probe_parts(struct error *err)
+probe_parts(bool *ret_taps, struct error *err)
 {
 	struct netns_visit visit;
 	int here, other, r = -1;
@@ -233,7 +233,7 @@ probe_parts(struct error *err)
 		return -1;
 	}
 	if (netns_enter(&visit, here, err) == 0) {
-		r = probe_inside(other, err);
+		r = probe_inside(other, ret_taps, err);
 		netns_leave(&visit);
 	}
 	close(other);
@@ -241,18 +241,37 @@ probe_parts(struct error *err)
 	return r;
 }
 
-int
-tap_probe(struct error *err)
+/* A whole sandbox; a container's where there are no TAPs. */
+static int
+probe_whole(bool taps, struct error *err)
 {
 	struct tap_config config;
 	struct tap *tap;
+	int r;
 
-	if (probe_parts(err) < 0)
-		return -1;
 	tap_config_init(&config);
 	strcpy(config.name, "probe");
-	if (tap_attach(&config, NULL, false, &tap, err) < 0)
+	if (!taps) {
+		config.kind = TAP_KIND_NETNS;
+		strcpy(config.ifname, "eth0");
+		if (netns_create(&config.netns_fd, err) < 0)
+			return -1;
+	}
+	r = tap_attach(&config, NULL, false, &tap, err);
+	if (r == 0)
+		tap_detach(tap, false);
+	if (!taps)
+		close(config.netns_fd);
+	return r;
+}
+
+int
+tap_probe(bool *ret_taps, struct error *err)
+{
+	bool taps = false;
+
+	if (probe_parts(&taps, err) < 0 || probe_whole(taps, err) < 0)
 		return -1;
-	tap_detach(tap, false);
+	*ret_taps = taps;
 	return 0;
 }

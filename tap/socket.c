@@ -28,7 +28,7 @@
 /* Room for refused packets, about 4,000. When it overflows the gateway learns so (ENOBUFS) and counts by counters. */
 #define SOCKET_NFLOG_BUFFER (1024 * 1024)
 /* The kernel hands a batch of refused packets over after this many hundredths of a second, or this many packets. */
-#define SOCKET_NFLOG_FLUSH_CS 10
+#define SOCKET_NFLOG_FLUSH_CS 2
 #define SOCKET_NFLOG_THRESHOLD 64
 /* An address still in use after an adopt: tries, and pause between them. */
 #define SOCKET_TRIES 40
@@ -201,8 +201,8 @@ socket_make_patiently(const struct socket_row *row, int tries)
 
 	for (;;) {
 		fd = row == NULL ? socket_make_nflog() : socket_make(row);
-		/* nfnetlink_log says EBUSY of a group that has a listener. */
-		if ((fd != -EADDRINUSE && fd != -EBUSY) || --tries <= 0)
+		/* EPERM is what nfnetlink_log says of a group that has another listener. */
+		if ((fd != -EADDRINUSE && fd != (row == NULL ? -EPERM : -EADDRINUSE)) || --tries <= 0)
 			return fd;
 		nanosleep(&pause, NULL);
 	}

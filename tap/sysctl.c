@@ -18,6 +18,8 @@
 #define SYSCTL_ROOT "/proc/sys/net/"
 /* Longest value of the checklist as the kernel prints it. */
 #define SYSCTL_VALUE_MAX 64
+/* Root, family, "conf" and a device's name. */
+#define SYSCTL_PREFIX_MAX 64
 
 struct sysctl_row {
 	const char *key;
@@ -148,45 +150,51 @@ sysctl_put(int fd, const char *value, char ret_now[SYSCTL_VALUE_MAX])
 	return r;
 }
 
+/* dir is a descriptor of prefix, for the shorter path walk; there are a hundred of these files. */
 static int
-sysctl_apply(const char *prefix, const struct sysctl_row *row, struct error *err)
+sysctl_apply(int dir, const char *prefix, const struct sysctl_row *row, struct error *err)
 {
-	char path[256], now[SYSCTL_VALUE_MAX] = "";
+	char now[SYSCTL_VALUE_MAX] = "";
 	int fd, r;
 
 	if (tap_step(err) < 0)
 		return -1;
-	snprintf(path, sizeof(path), SYSCTL_ROOT "%s%s", prefix, row->key);
-	fd = open(path, O_RDWR | O_CLOEXEC);
+	fd = openat(dir, row->key, O_RDWR | O_CLOEXEC);
 	r = fd < 0 ? -errno : sysctl_put(fd, row->value, now);
 	if (fd >= 0)
 		close(fd);
 	if (r == -EILSEQ)
-		return error_set(err, ERROR_SYSTEM, "%s: set to \"%s\", but it reads \"%s\"", path, row->value, now);
+		return error_set(
+		    err, ERROR_SYSTEM, "%s%s: set to \"%s\", but it reads \"%s\"", prefix, row->key, row->value, now);
 	if (r < 0 && !row->optional)
-		return error_sys(err, -r, "%s", path);
+		return error_sys(err, -r, "%s%s", prefix, row->key);
 	return 0;
 }
 
+/* prefix ends with a slash. */
 static int
 sysctl_apply_rows(const char *prefix, const struct sysctl_row *rows, size_t count, struct error *err)
 {
-	for (size_t i = 0; i < count; i++)
-		if (sysctl_apply(prefix, &rows[i], err) < 0)
-			return -1;
-	return 0;
+	int dir = open(prefix, O_PATH | O_DIRECTORY | O_CLOEXEC), r = 0;
+
+	if (dir < 0)
+		return error_sys(err, errno, "%s", prefix);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = sysctl_apply(dir, prefix, &rows[i], err);
+	close(dir);
+	return r;
 }
 
 /* The rows of one entry of ipv4/conf and ipv6/conf. */
 static int
 sysctl_apply_conf(const char *entry, bool ipv6, struct error *err)
 {
-	char prefix[64];
+	char prefix[SYSCTL_PREFIX_MAX];
 
-	snprintf(prefix, sizeof(prefix), "ipv4/conf/%s/", entry);
+	snprintf(prefix, sizeof(prefix), SYSCTL_ROOT "ipv4/conf/%s/", entry);
 	if (sysctl_apply_rows(prefix, sysctl_conf4_rows, SYSCTL_COUNT(sysctl_conf4_rows), err) < 0)
 		return -1;
-	snprintf(prefix, sizeof(prefix), "ipv6/conf/%s/", entry);
+	snprintf(prefix, sizeof(prefix), SYSCTL_ROOT "ipv6/conf/%s/", entry);
 	if (!ipv6 && access(SYSCTL_ROOT "ipv6", F_OK) < 0)
 		return 0; /* a kernel without IPv6 is as good as IPv6 off */
 	if (!ipv6)
@@ -200,9 +208,10 @@ sysctl_apply_conf(const char *entry, bool ipv6, struct error *err)
 int
 sysctl_apply_namespace(bool ipv6, struct error *err)
 {
-	if (sysctl_apply_rows("", sysctl_namespace_rows, SYSCTL_COUNT(sysctl_namespace_rows), err) < 0)
+	if (sysctl_apply_rows(SYSCTL_ROOT, sysctl_namespace_rows, SYSCTL_COUNT(sysctl_namespace_rows), err) < 0)
 		return -1;
-	if (ipv6 && sysctl_apply_rows("", sysctl_namespace6_rows, SYSCTL_COUNT(sysctl_namespace6_rows), err) < 0)
+	if (ipv6 &&
+	    sysctl_apply_rows(SYSCTL_ROOT, sysctl_namespace6_rows, SYSCTL_COUNT(sysctl_namespace6_rows), err) < 0)
 		return -1;
 	if (sysctl_apply_conf("all", ipv6, err) < 0)
 		return -1;
@@ -219,8 +228,8 @@ int
 sysctl_apply_container(const char *device, struct error *err)
 {
 	static const struct sysctl_row rows[] = {{"accept_dad", "0", false}, {"dad_transmits", "0", false}};
-	char prefix[64];
+	char prefix[SYSCTL_PREFIX_MAX];
 
-	snprintf(prefix, sizeof(prefix), "ipv6/conf/%s/", device);
+	snprintf(prefix, sizeof(prefix), SYSCTL_ROOT "ipv6/conf/%s/", device);
 	return sysctl_apply_rows(prefix, rows, SYSCTL_COUNT(rows), err);
 }

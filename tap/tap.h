@@ -139,7 +139,8 @@ bool tap_host_chain_present(const char *table_name);
 
 /* Prove by doing, in a scratch namespace, that the kernel has what attach needs: tun, veth, nf_tables with tproxy,
  * socket, reject, log, set timeouts, concatenations, interval sets. On failure names the first missing one and the
- * module or configuration that brings it. For `postern doctor` and for the keeper's start. */
-int tap_probe(struct error *err);
+ * module or configuration that brings it. *ret_taps: may this process make TAP devices? Without them container sandboxes
+ * work all the same. For `postern doctor` and for the keeper's start. */
+int tap_probe(bool *ret_taps, struct error *err);
 
 #endif
