@@ -29,6 +29,8 @@
 /* The last records of a sandbox are committed within this time of its detach. */
 #define RUN_SETTLE_MS 2000
 #define RUN_SETTLE_STEP_MS 20
+/* Packets that the kernel refused last come through its log buffer and a commit. */
+#define RUN_SETTLE_MS_MIN 100
 
 const char cli_run_usage[] =
     "usage: postern run [--allow RULE]... [--deny RULE]... [--policy FILE] [--name NAME] [--quiet] -- COMMAND [ARG]...\n"
@@ -176,8 +178,9 @@ run_start_child(struct run *run, const json_t *status, struct run_child *ret_chi
 
 	run->rootless = json_is_true(json_object_get(status, "rootless"));
 	config.userns = run->rootless ? RUN_USERNS_KEEPER : geteuid() == 0 ? RUN_USERNS_NONE : RUN_USERNS_OWN;
+	/* The keeper is the first of the roles, in every answer. */
 	config.keeper_pid =
-	    (pid_t)json_integer_value(json_object_get(json_object_get(json_object_get(status, "roles"), "keeper"), "pid"));
+	    (pid_t)json_integer_value(json_object_get(json_array_get(json_object_get(status, "roles"), 0), "pid"));
 	if (run_child_start(&config, ret_child, err) < 0)
 		return -1;
 	if (run_child_ready(ret_child, err) < 0) {
@@ -276,8 +279,7 @@ run_summary(const struct run *run)
 		fprintf(stderr, "postern run: no summary: %s\n", err.text);
 		return;
 	}
-	/* One step at least: what was refused last may still be on its way. */
-	for (int ms = 0; ms < RUN_SETTLE_MS && (ms < 3 * RUN_SETTLE_STEP_MS || !run_settled(query, run->id));
+	for (int ms = 0; ms < RUN_SETTLE_MS && (ms < RUN_SETTLE_MS_MIN || !run_settled(query, run->id));
 	     ms += RUN_SETTLE_STEP_MS)
 		usleep(RUN_SETTLE_STEP_MS * 1000);
 	for (int denied = 0; denied < 2; denied++) {

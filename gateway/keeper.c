@@ -416,8 +416,8 @@ keeper_write_file(const char *path, const char *text)
 	close(fd);
 }
 
-/* Rootless: own a user namespace, as the same uid, and so every network namespace made from it. The host's network
- * namespace stays ours to make upstream sockets in. */
+/* Rootless: own a user namespace, as the same uid, and so every network namespace made from it, one for this process to
+ * come back to included. The roles stay in the host's network namespace, where upstream sockets are made. */
 static void
 keeper_own_userns(void)
 {
@@ -432,6 +432,9 @@ keeper_own_userns(void)
 	keeper_write_file("/proc/self/uid_map", map);
 	snprintf(map, sizeof(map), "%u %u 1", gid, gid);
 	keeper_write_file("/proc/self/gid_map", map);
+	keeper_role_fork_from_here();
+	if (unshare(CLONE_NEWNET) < 0)
+		log_fatal("network namespace");
 }
 
 /* What setting up namespaces, devices, tables and roles takes; everything else goes for good. */
@@ -512,6 +515,7 @@ static void
 keeper_setup(const struct options *options)
 {
 	struct error err;
+	bool taps;
 
 	keeper_dirs(options);
 	keeper_lock(options->runtime_dir);
@@ -519,8 +523,10 @@ keeper_setup(const struct options *options)
 	keeper_control_socket(options);
 	if (options->rootless)
 		keeper_own_userns();
-	if (tap_probe(&err) < 0)
+	if (tap_probe(&taps, &err) < 0)
 		log_fatalx("%s", err.text);
+	if (!taps)
+		log_warnx("no TAP devices here (module tun, /dev/net/tun): no microVMs, containers only");
 	keeper_files_limit();
 	keeper_host_table_name(options->runtime_dir);
 	if (!options->rootless) {

@@ -95,6 +95,8 @@ void keeper_role_gone(struct keeper_role *role, int wait_status);
 void keeper_role_init(struct keeper_role *role, enum msg_role kind, unsigned int index);
 /* Start the process. Exits the daemon when even that is impossible. */
 void keeper_role_spawn(struct keeper_role *role);
+/* From now on, start roles in the network namespace that the caller is in now, wherever it goes. */
+void keeper_role_fork_from_here(void);
 void keeper_role_respawn_later(struct keeper_role *role);
 /* Reap what ended; calls keeper_role_gone. */
 void keeper_role_reap(void);

@@ -7,6 +7,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,16 +72,70 @@ keeper_role_init(struct keeper_role *role, enum msg_role kind, unsigned int inde
 
 /* In the child: only async-signal-safe calls up to execv. */
 static void
-keeper_role_exec(const struct keeper_role *role, int fd, char **argv)
+keeper_role_exec(int fd, char **argv)
 {
 	sigset_t none;
 
-	(void)role;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	fcntl(fd, F_SETFD, 0);
 	execv("/proc/self/exe", argv);
 	_exit(127);
+}
+
+/* Rootless: a network namespace can be left only for one that our user namespace owns, and the host's is not. So the
+ * keeper's main thread lives in a namespace of its own, to come back to, and this thread, which never left the host's,
+ * does the forking: a child is where its thread was. */
+static struct {
+	bool running;
+	sem_t asked, done;
+	int fd;
+	char **argv;
+	pid_t pid;
+} keeper_forker;
+
+static void *
+keeper_forker_main(void *unused)
+{
+	for (;;) {
+		while (sem_wait(&keeper_forker.asked) < 0)
+			;
+		keeper_forker.pid = fork();
+		if (keeper_forker.pid == 0)
+			keeper_role_exec(keeper_forker.fd, keeper_forker.argv);
+		sem_post(&keeper_forker.done);
+	}
+	return unused;
+}
+
+void
+keeper_role_fork_from_here(void)
+{
+	pthread_t thread;
+
+	if (sem_init(&keeper_forker.asked, 0, 0) < 0 || sem_init(&keeper_forker.done, 0, 0) < 0
+	    || pthread_create(&thread, NULL, keeper_forker_main, NULL) != 0)
+		log_fatalx("a thread to start roles from");
+	keeper_forker.running = true;
+}
+
+static pid_t
+keeper_role_fork(int fd, char **argv)
+{
+	pid_t pid;
+
+	if (keeper_forker.running) {
+		keeper_forker.fd = fd;
+		keeper_forker.argv = argv;
+		sem_post(&keeper_forker.asked);
+		while (sem_wait(&keeper_forker.done) < 0)
+			;
+		return keeper_forker.pid;
+	}
+	pid = fork();
+	if (pid == 0)
+		keeper_role_exec(fd, argv);
+	return pid;
 }
 
 void
@@ -105,11 +162,9 @@ keeper_role_spawn(struct keeper_role *role)
 	argv[n++] = (char *)(uintptr_t)"--epoch";
 	argv[n++] = epoch_text;
 	argv[n] = NULL;
-	role->pid = fork();
+	role->pid = keeper_role_fork(fds[1], argv);
 	if (role->pid < 0)
-		log_fatal("fork");
-	if (role->pid == 0)
-		keeper_role_exec(role, fds[1], argv);
+		log_fatalx("fork");
 	close(fds[1]);
 	role->ready = false;
 	role->started_ms = clock_mono_ms();

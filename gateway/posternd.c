@@ -22,12 +22,15 @@ static int
 posternd_probe(void)
 {
 	struct error err;
+	bool taps;
 
-	if (tap_probe(&err) < 0) {
+	if (tap_probe(&taps, &err) < 0) {
 		fprintf(stderr, "posternd: %s\n", err.text);
 		return error_exit_status(err.code);
 	}
 	puts("this kernel has what postern needs");
+	if (!taps)
+		puts("but not TAP devices (module tun, /dev/net/tun readable and writable): no microVMs, containers only");
 	return 0;
 }
 
