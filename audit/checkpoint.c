@@ -164,7 +164,10 @@ checkpoint_cut_due(struct checkpoint *checkpoint)
 	bool due;
 
 	pthread_mutex_lock(&checkpoint->mutex);
-	due = checkpoint->cut_due && checkpoint->state.frames <= checkpoint->done_frames + CHECKPOINT_FRAMES_LEFT;
+	/* Few pages are left, or the batches are so large that there never are few. */
+	due = checkpoint->cut_due &&
+	    (checkpoint->state.frames <= checkpoint->done_frames + CHECKPOINT_FRAMES_LEFT ||
+		checkpoint->state.frames > CHECKPOINT_FRAMES_MAX);
 	/* Once for each checkpoint: a reader in the way is not asked at every commit. */
 	if (due)
 		checkpoint->cut_due = false;
