@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A word that needs more changes than this is not taken for a slip. */
+#define POSTERN_NEAR_MAX 2
+
 static int cli_help(int argc, char **argv);
 
 static const struct command_row commands[] = {
@@ -80,9 +83,15 @@ postern_distance(const char *a, const char *b)
 static int
 postern_unknown(const char *word)
 {
+	size_t nearest = POSTERN_NEAR_MAX;
+
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (postern_distance(word, commands[i].name) < nearest)
+			nearest = postern_distance(word, commands[i].name);
 	command_warn("unknown command '%.100s'", word);
 	for (size_t i = 0; i < COMMANDS; i++)
-		if (postern_distance(word, commands[i].name) <= 2 || strncmp(word, commands[i].name, strlen(word)) == 0)
+		if ((nearest < strlen(word) && postern_distance(word, commands[i].name) == nearest) ||
+		    strncmp(word, commands[i].name, strlen(word)) == 0)
 			command_warn("did you mean %s?", commands[i].name);
 	command_warn("postern --help lists the commands");
 	return error_exit_status(ERROR_USAGE);

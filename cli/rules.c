@@ -11,6 +11,7 @@
 static void
 rules_print(const json_t *answer)
 {
+	long long cut = (long long)json_integer_value(json_object_get(answer, "cut_count"));
 	const json_t *item;
 	size_t i;
 
@@ -20,9 +21,8 @@ rules_print(const json_t *answer)
 		command_text(item, "address"), (long long)json_integer_value(json_object_get(item, "port")));
 	if (json_integer_value(json_object_get(answer, "changed")) == 0)
 		command_warn("nothing to change: it was so already");
-	printf("%s: generation %lld, %lld connections cut\n", command_text(answer, "name"),
-	    (long long)json_integer_value(json_object_get(answer, "generation")),
-	    (long long)json_integer_value(json_object_get(answer, "cut_count")));
+	printf("%s: generation %lld, %lld connection%s cut\n", command_text(answer, "name"),
+	    (long long)json_integer_value(json_object_get(answer, "generation")), cut, cut == 1 ? "" : "s");
 }
 
 /* Send the words (parsed already) and show what came of it. */

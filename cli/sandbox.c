@@ -31,14 +31,13 @@ static void
 sandbox_policy_line(struct table *table, const json_t *sandbox)
 {
 	const char *file = command_text(sandbox, "policy_file");
-	bool has_file = json_is_string(json_object_get(sandbox, "policy"));
+	size_t rules = json_array_size(json_object_get(sandbox, "rules"));
 
+	if (file[0] == '\0')
+		file = json_is_string(json_object_get(sandbox, "policy")) ? "given" : "no file";
 	table_add(table, "policy");
-	table_addf(table, "%s, %zu rules, generation %lld",
-	    file[0] != '\0' ? file
-		: has_file  ? "given"
-			    : "none",
-	    json_array_size(json_object_get(sandbox, "rules")), sandbox_number(sandbox, "generation"));
+	table_addf(table, "%s, %zu rule%s, generation %lld", file, rules, rules == 1 ? "" : "s",
+	    sandbox_number(sandbox, "generation"));
 }
 
 void
@@ -54,6 +53,7 @@ sandbox_print(const json_t *sandbox)
 	sandbox_pair(&table, "namespace", command_text(sandbox, "netns"), "");
 	sandbox_pair(&table, "container", command_text(sandbox, "container_netns"), "");
 	sandbox_pair(&table, "device", command_text(sandbox, "device"), "");
+	sandbox_pair(&table, "owner", command_text(sandbox, "owner"), "");
 	sandbox_pair(&table, "mac", command_text(sandbox, "mac"), "");
 	sandbox_pair(&table, "guest", command_text(sandbox, "guest_ip"), command_text(sandbox, "guest_ip6"));
 	sandbox_pair(&table, "gateway", command_text(sandbox, "gateway_ip"), command_text(sandbox, "gateway_ip6"));

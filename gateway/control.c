@@ -16,17 +16,36 @@
 /* While stopping: how often the recorder is asked whether it is done. */
 #define CONTROL_STOP_STEP_MS 20
 
-/* Serving begins when both the listener and a way to record what people do are there. */
 static void
-control_serve(struct control *control)
+control_serve(struct loop_timer *timer)
+{
+	struct control *control = loop_owner(timer, struct control, serve_timer);
+	struct error err;
+
+	loop_timer_stop(control->loop, timer);
+	if (control->http == NULL && !control->stopping && control_http_start(control, &err) < 0)
+		log_fatalx("%s", err.text);
+}
+
+void
+control_restored(struct control *control)
+{
+	control_serve(&control->serve_timer);
+}
+
+/* Work begins when both the listener and a way to record what people do are there. */
+static void
+control_begin(struct control *control)
 {
 	struct error err;
 
-	if (control->http != NULL || control->listen_fd < 0 || !control->auditor_known || control->stopping)
+	if (control->restored || control->listen_fd < 0 || !control->auditor_known || control->stopping)
 		return;
+	control->restored = true;
+	control->serve_timer.handler = control_serve;
+	if (loop_timer_set(control->loop, &control->serve_timer, CONTROL_RESTORE_HOLD_MS) < 0)
+		log_fatalx("out of memory");
 	if (control_restore(control, &err) < 0)
-		log_fatalx("%s", err.text);
-	if (control_http_start(control, &err) < 0)
 		log_fatalx("%s", err.text);
 }
 
@@ -48,7 +67,7 @@ control_channel(struct control *control, struct ipc_message *message)
 	} else {
 		return false;
 	}
-	control_serve(control);
+	control_begin(control);
 	return true;
 }
 

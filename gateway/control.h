@@ -49,6 +49,8 @@ struct MHD_Daemon;
 #define CONTROL_POLICY_FILE_MAX 100
 /* Restores under way at once after a start. */
 #define CONTROL_RESTORE_WINDOW 16
+/* Requests wait for the restore after a start, but no longer than this: then they see sandboxes "restoring". */
+#define CONTROL_RESTORE_HOLD_MS 5000
 /* On shutdown, how long records may take to become durable. */
 #define CONTROL_STOP_MS 2000
 
@@ -63,6 +65,8 @@ struct control {
 	struct route route;
 	int listen_fd;      /* from the keeper; -1 until it came */
 	bool auditor_known; /* the first channel to the auditor came */
+	bool restored;      /* control_restore was called */
+	struct loop_timer serve_timer;
 	bool stopping;
 	int64_t stop_deadline_ms;
 	struct loop_timer stop_timer;
@@ -218,8 +222,12 @@ void control_detach_finish(struct control *control, struct control_sandbox *sand
 
 /* -- control_restore.c --------------------------------------------------------------------------------------------- */
 
-/* Load everything from disk and begin to re-attach it. */
+/* Load everything from disk and begin to re-attach it; control_restored is called when all is settled. */
 int control_restore(struct control *control, struct error *err);
+
+/* -- control.c ----------------------------------------------------------------------------------------------------- */
+
+void control_restored(struct control *control);
 
 /* -- control_policy.c ---------------------------------------------------------------------------------------------- */
 

@@ -90,6 +90,8 @@ restore_finished(struct control *control)
 	control->restores_active--;
 	control->restores_left--;
 	restore_pump(control);
+	if (control->restores_left == 0)
+		control_restored(control);
 }
 
 static void
@@ -220,13 +222,13 @@ control_restore(struct control *control, struct error *err)
 		return -1;
 	if (rc > 0)
 		log_warnx("%s", err->text);
-	if (control->sandbox_count == 0)
-		return 0;
-	control->restore_names = calloc(control->sandbox_count, TAP_NAME_MAX);
+	control->restore_names = calloc(control->sandbox_count + 1, TAP_NAME_MAX);
 	if (control->restore_names == NULL)
 		return error_set(err, ERROR_SYSTEM, "out of memory");
 	control_sandbox_each(control, restore_collect, control);
 	control->restores_left = control->restore_count;
+	if (control->restores_left == 0)
+		control_restored(control);
 	restore_pump(control);
 	return 0;
 }

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "cli/doctor.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define CHAIN(table, hook, policy)                                                                                     \
+	"{\"chain\":{\"family\":\"inet\",\"table\":\"" table "\",\"name\":\"c\",\"type\":\"filter\",\"hook\":\"" hook  \
+	"\",\"prio\":0,\"policy\":\"" policy "\"}}"
+#define RULESET(chain) "{\"nftables\":[{\"metainfo\":{\"version\":\"1\"}}," chain "]}"
+
+static void
+foreign_chains_that_drop_what_leaves_are_named(void **state)
+{
+	static const struct {
+		const char *ruleset;
+		size_t found;
+	} rows[] = {
+	    {RULESET(CHAIN("filter", "output", "accept")), 0},
+	    {RULESET(CHAIN("filter", "output", "drop")), 1},
+	    {RULESET(CHAIN("filter", "postrouting", "drop")), 1},
+	    {RULESET(CHAIN("filter", "forward", "drop")), 0}, /* nothing of ours is forwarded */
+	    {RULESET(CHAIN("filter", "input", "drop")), 0},
+	    {RULESET(CHAIN("postern-x", "output", "drop")), 0},
+	    {"{\"nftables\":[]}", 0},
+	    {"nft: command failed", 1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct doctor doctor = {.checks = json_array()};
+
+		assert_int_equal(
+		    doctor_judge_ruleset(&doctor, rows[i].ruleset, strlen(rows[i].ruleset)), rows[i].found);
+		assert_int_equal(json_array_size(doctor.checks), rows[i].found);
+		assert_int_equal(doctor.failed, 0);
+		json_decref(doctor.checks);
+	}
+}
+
+static void
+programs_are_run_and_heard(void **state)
+{
+	static const char *const good[] = {"/bin/sh", "-c", "echo out; echo err >&2; exit 3", NULL};
+	static const char *const none[] = {"/nonexistent/program", NULL};
+	static const char *const loud[] = {"/bin/sh", "-c", "head -c 200000 /dev/zero | tr '\\0' x", NULL};
+	char output[64];
+
+	(void)state;
+	assert_int_equal(doctor_capture(good, false, output, sizeof(output)), 3);
+	assert_string_equal(output, "out\nerr\n");
+	assert_int_equal(doctor_capture(none, false, output, sizeof(output)), 127);
+	assert_int_equal(doctor_capture(loud, false, output, sizeof(output)), 0);
+	assert_int_equal(strlen(output), sizeof(output) - 1);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(foreign_chains_that_drop_what_leaves_are_named),
+	    cmocka_unit_test(programs_are_run_and_heard),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
