@@ -1,0 +1,709 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Raw and TLS connections from accept to closing record. */
+#include "tests/unit/gateway_proxy_lab.h"
+
+#include <sys/resource.h>
+
+static const char *const good[] = {"good.example.com:22,443", NULL};
+static const char *const good_and_range[] = {"good.example.com:22,443", "5.6.7.0/24:22,443", NULL};
+
+static void
+case_D_15_server_speaks_first(void **state)
+{
+	struct lab lab;
+	const struct record_flow *open;
+	const struct record_close *closed;
+	int guest, origin;
+
+	(void)state;
+	lab_open(&lab, 22, good);
+	guest = lab_dial(&lab, ORIGIN4);
+	origin = lab_accept(&lab);
+	assert_true(origin >= 0);
+	lab_send(&lab, origin, "SSH-2.0-x\r\n", 11);
+	lab_expect(&lab, guest, "SSH-2.0-x\r\n", 11);
+	lab_send(&lab, guest, "SSH-2.0-me\r\n", 12);
+	lab_expect(&lab, origin, "SSH-2.0-me\r\n", 12);
+	lab_expect_quiet(&lab);
+
+	open = lab_expect_opened(&lab, 1);
+	assert_int_equal(open->name_source, NAME_SOURCE_LEASE);
+	assert_memory_equal(open->name, "good.example.com", 16);
+	assert_int_equal(open->dport, 22);
+	assert_int_equal(open->sandbox, 7);
+	assert_int_equal(open->generation, 3);
+	assert_int_not_equal(open->sport, 0);
+	assert_true(strlen(open->rule) > 0);
+	close(guest);
+	assert_int_equal(lab_recv(&lab, origin), 0);
+	close(origin);
+	closed = lab_expect_closed(&lab, 1, END_FIN);
+	assert_int_equal(closed->id, lab.far->records[0].flow.id);
+	assert_int_equal(closed->bytes_out, 12);
+	assert_int_equal(closed->bytes_in, 11);
+	assert_int_equal(closed->verdict, VERDICT_ALLOWED);
+	assert_true(closed->duration_us > 0);
+	assert_int_equal(proxy_flow_count(&lab.sandbox), 0);
+	lab_close(&lab);
+}
+
+static void
+nothing_passes_before_the_record_is_durable(void **state)
+{
+	struct lab lab;
+	int guest, origin;
+
+	(void)state;
+	lab_open(&lab, 22, good);
+	lab.far->ack = false;
+	guest = lab_dial(&lab, ORIGIN4);
+	lab_send(&lab, guest, "hello", 5);
+	origin = lab_accept(&lab);
+	assert_true(origin >= 0);
+	lab_send(&lab, origin, "banner", 6);
+	assert_int_equal(lab_recv(&lab, origin), -EAGAIN);
+	assert_int_equal(lab_recv(&lab, guest), -EAGAIN);
+	lab_expect_opened(&lab, 1);
+	lab_expect_quiet(&lab);
+	far_end_durable(lab.far, 1);
+	lab_expect(&lab, origin, "hello", 5);
+	lab_expect(&lab, guest, "banner", 6);
+	close(guest);
+	close(origin);
+	lab_close(&lab);
+}
+
+static void
+a_record_that_never_becomes_durable(void **state)
+{
+	struct lab lab;
+	int guest, origin;
+
+	(void)state;
+	lab_open(&lab, 22, good);
+	lab.far->ack = false;
+	guest = lab_dial(&lab, ORIGIN4);
+	origin = lab_accept(&lab);
+	far_end_pass(lab.far, GATEWAY_CONNECT_MS + 500);
+	assert_int_equal(lab_recv(&lab, guest), -ECONNRESET);
+	assert_int_equal(lab_recv(&lab, origin), -ECONNRESET);
+	assert_int_equal(lab_expect_closed(&lab, 1, END_ERROR)->reason, REASON_AUDIT_UNAVAILABLE);
+	close(guest);
+	close(origin);
+	lab_close(&lab);
+}
+
+static void
+case_D_23_hello_and_early_data_once(void **state)
+{
+	struct lab lab;
+	const struct record_flow *open;
+	uint8_t bytes[512];
+	size_t len = lab_hello(bytes, "GOOD.example.com", true);
+	int guest, origin;
+
+	(void)state;
+	memcpy(bytes + len, "early data", 10);
+	for (size_t cut = 1; cut < len + 10; cut += 9) {
+		lab_open(&lab, 443, good);
+		guest = lab_dial(&lab, ORIGIN4);
+		lab_send(&lab, guest, bytes, cut);
+		assert_int_equal(lab_accept(&lab) < 0, cut < len);
+		lab_send(&lab, guest, bytes + cut, len + 10 - cut);
+		if (cut < len) {
+			origin = lab_accept(&lab);
+		} else {
+			close(lab.origin);
+			lab.origin = -1;
+			close(guest);
+			lab_close(&lab);
+			continue;
+		}
+		lab_expect(&lab, origin, bytes, len + 10);
+		lab_send(&lab, guest, "more", 4);
+		lab_expect(&lab, origin, "more", 4);
+		open = lab_expect_opened(&lab, 1);
+		assert_int_equal(open->name_source, NAME_SOURCE_SNI);
+		assert_memory_equal(open->name, "good.example.com", 16);
+		assert_int_equal(open->flags, RECORD_FLAG_ECH);
+		close(guest);
+		close(origin);
+		lab_settle(&lab);
+		lab_close(&lab);
+	}
+}
+
+/* One hello on port 443, and what must come of it. */
+static void
+expect_hello_refused(
+    const char *const *rules, const char *to, const char *sni, bool ech, enum reason reason, const char *claim)
+{
+	struct lab lab;
+	const struct record_flow *record;
+	uint8_t bytes[512];
+	size_t len = lab_hello(bytes, sni, ech);
+	int guest;
+
+	lab_open(&lab, 443, rules);
+	lab_lease(&lab, "else.example.com", SHARED4);
+	guest = lab_dial(&lab, to);
+	lab_send(&lab, guest, bytes, len);
+	assert_int_equal(lab_recv(&lab, guest), -ECONNRESET);
+	record = lab_expect_refused(&lab, VERDICT_DENIED, reason);
+	assert_int_equal(record->name_len, strlen(claim));
+	assert_memory_equal(record->name, claim, strlen(claim));
+	assert_int_equal(record->name_source, claim[0] == '\0' ? NAME_SOURCE_NONE : NAME_SOURCE_CLAIM);
+	assert_int_equal(record->flags, ech ? RECORD_FLAG_ECH : 0);
+	close(guest);
+	lab_close(&lab);
+}
+
+static void
+case_D_01_no_sni(void **state)
+{
+	struct lab lab;
+	uint8_t bytes[512];
+	size_t len = lab_hello(bytes, NULL, false);
+	int guest, origin;
+
+	(void)state;
+	expect_hello_refused(good, ORIGIN4, NULL, false, REASON_SNI_MISSING, "");
+	expect_hello_refused(good, NOBODY4, NULL, false, REASON_SNI_MISSING, "");
+	/* An address rule covers it, leased or not. */
+	for (int leased = 0; leased < 2; leased++) {
+		lab_open(&lab, 443, good_and_range);
+		guest = lab_dial(&lab, leased == 1 ? ORIGIN4 : SHARED4);
+		lab_send(&lab, guest, bytes, len);
+		origin = lab_accept(&lab);
+		assert_true(origin >= 0);
+		lab_expect(&lab, origin, bytes, len);
+		assert_int_equal(lab_expect_opened(&lab, 1)->name_source, NAME_SOURCE_CIDR);
+		assert_int_equal(lab_expect_opened(&lab, 1)->name_len, 0);
+		close(guest);
+		close(origin);
+		lab_close(&lab);
+	}
+}
+
+static void
+case_D_02_name_of_another_address(void **state)
+{
+	static const char *const two[] = {"good.example.com:443", "else.example.com:443", NULL};
+
+	(void)state;
+	/* Never resolved to that address; and that address leased for another allowed name. */
+	expect_hello_refused(good, NOBODY4, "good.example.com", false, REASON_SNI_MISMATCH, "good.example.com");
+	expect_hello_refused(two, SHARED4, "good.example.com", false, REASON_SNI_MISMATCH, "good.example.com");
+	expect_hello_refused(good, ORIGIN4, "evil.example.com", false, REASON_NO_RULE, "evil.example.com");
+	expect_hello_refused(good, ORIGIN4, "1.2.3.4", false, REASON_SNI_MISMATCH, "1.2.3.4");
+	expect_hello_refused(good_and_range, ORIGIN4, "5.6.7.8", false, REASON_SNI_MISMATCH, "5.6.7.8");
+}
+
+static void
+case_D_08_ech_denied(void **state)
+{
+	static const char *const rules[] = {"good.example.com:443", "ech", NULL};
+
+	(void)state;
+	expect_hello_refused(rules, ORIGIN4, "good.example.com", true, REASON_ECH, "good.example.com");
+}
+
+static void
+case_D_20_junk_is_refused_at_once(void **state)
+{
+	struct lab lab;
+	int guest;
+
+	(void)state;
+	lab_open(&lab, 443, good);
+	guest = lab_dial(&lab, ORIGIN4);
+	lab_send(&lab, guest, "S", 1);
+	assert_int_equal(lab_recv(&lab, guest), -ECONNRESET);
+	lab_expect_refused(&lab, VERDICT_DENIED, REASON_NOT_TLS);
+	close(guest);
+	lab_close(&lab);
+}
+
+static void
+case_D_03_deadline(void **state)
+{
+	struct lab lab;
+	uint8_t bytes[512];
+	int guest;
+
+	(void)state;
+	lab_hello(bytes, "good.example.com", false);
+	for (size_t said = 0; said < 40; said += 20) {
+		lab_open(&lab, 443, good);
+		guest = lab_dial(&lab, ORIGIN4);
+		if (said > 0)
+			lab_send(&lab, guest, bytes, said);
+		far_end_pass(lab.far, GATEWAY_HEAD_MS - 1000);
+		assert_int_equal(lab_recv(&lab, guest), -EAGAIN);
+		far_end_pass(lab.far, 1500);
+		assert_int_equal(lab_recv(&lab, guest), -ECONNRESET);
+		lab_expect_refused(&lab, VERDICT_DENIED, said == 0 ? REASON_NOT_TLS : REASON_TLS_MALFORMED);
+		close(guest);
+		lab_close(&lab);
+	}
+}
+
+static void
+a_guest_that_goes_away_early(void **state)
+{
+	struct lab lab;
+	uint8_t bytes[512];
+	int guest;
+
+	(void)state;
+	lab_hello(bytes, "good.example.com", false);
+	for (int how = 0; how < 3; how++) {
+		lab_open(&lab, 443, good);
+		guest = lab_dial(&lab, ORIGIN4);
+		if (how > 0)
+			lab_send(&lab, guest, bytes, 30);
+		lab_settle(&lab);
+		if (how == 2)
+			lab_reset(guest);
+		else
+			close(guest);
+		lab_expect_refused(&lab, VERDICT_DENIED, how == 0 ? REASON_NOT_TLS : REASON_TLS_MALFORMED);
+		assert_int_equal(proxy_flow_count(&lab.sandbox), 0);
+		lab_close(&lab);
+	}
+}
+
+static void
+raw_without_lease_or_rule(void **state)
+{
+	static const char *const denied[] = {"5.6.7.0/24:22", "-5.6.7.9/32", NULL};
+	struct lab lab;
+	int guest;
+
+	(void)state;
+	lab_open(&lab, 22, good);
+	guest = lab_dial(&lab, SHARED4);
+	assert_int_equal(lab_recv(&lab, guest), -ECONNRESET);
+	lab_expect_refused(&lab, VERDICT_DENIED, REASON_NOT_LEASED);
+	close(guest);
+	lab_close(&lab);
+
+	lab_open(&lab, 22, denied);
+	guest = lab_dial(&lab, SHARED4);
+	assert_int_equal(lab_recv(&lab, guest), -ECONNRESET);
+	lab_expect_refused(&lab, VERDICT_DENIED, REASON_RULE_DENY);
+	close(guest);
+	lab_close(&lab);
+
+	/* The never list, whatever leases say. */
+	lab_open(&lab, 22, good);
+	lab_lease(&lab, "good.example.com", "169.254.169.254");
+	guest = lab_dial(&lab, "169.254.169.254");
+	assert_int_equal(lab_recv(&lab, guest), -ECONNRESET);
+	lab_expect_refused(&lab, VERDICT_DENIED, REASON_NEVER_ADDRESS);
+	close(guest);
+	lab_close(&lab);
+}
+
+static void
+ipv6(void **state)
+{
+	struct lab lab;
+	int guest, origin;
+
+	(void)state;
+	lab_open(&lab, 22, good);
+	close(lab.origin);
+	lab.origin = lab_listener(origin_netns, ORIGIN6, 22);
+	guest = lab_dial(&lab, ORIGIN6);
+	origin = lab_accept(&lab);
+	assert_true(origin >= 0);
+	lab_send(&lab, guest, "six", 3);
+	lab_expect(&lab, origin, "six", 3);
+	assert_int_equal(lab_expect_opened(&lab, 1)->dst.family, 6);
+	close(guest);
+	close(origin);
+	lab_close(&lab);
+}
+
+static void
+origin_refuses(void **state)
+{
+	struct lab lab;
+	const struct record_close *closed;
+	int guest;
+
+	(void)state;
+	lab_open(&lab, 22, good);
+	close(lab.origin);
+	lab.origin = -1;
+	guest = lab_dial(&lab, ORIGIN4);
+	assert_int_equal(lab_recv(&lab, guest), -ECONNRESET);
+	closed = lab_expect_closed(&lab, 1, END_CONNECT_FAILED);
+	assert_int_equal(closed->verdict, VERDICT_FAILED);
+	assert_int_equal(closed->reason, REASON_UPSTREAM_ERROR);
+	close(guest);
+	lab_close(&lab);
+}
+
+static void
+case_E_20_half_close_both_orders(void **state)
+{
+	static uint8_t big[1u << 20];
+	struct lab lab;
+	size_t got = 0, sent = 0;
+	int guest, origin;
+
+	(void)state;
+	for (int guest_first = 0; guest_first < 2; guest_first++) {
+		int from, to;
+
+		lab_open(&lab, 22, good);
+		guest = lab_dial(&lab, ORIGIN4);
+		origin = lab_accept(&lab);
+		assert_true(origin >= 0);
+		from = guest_first ? origin : guest;
+		to = guest_first ? guest : origin;
+		lab_send(&lab, to, "request", 7);
+		assert_int_equal(shutdown(to, SHUT_WR), 0);
+		lab_expect(&lab, from, "request", 7);
+		assert_int_equal(lab_recv(&lab, from), 0);
+		lab_expect_quiet(&lab);
+		/* The long reply still comes, then its own FIN. */
+		for (sent = got = 0; got < sizeof(big);) {
+			ssize_t n = sent < sizeof(big) ? send(from, big + sent, sizeof(big) - sent, MSG_NOSIGNAL) : 0;
+
+			sent += n > 0 ? (size_t)n : 0;
+			n = lab_recv(&lab, to);
+			got += n > 0 ? (size_t)n : 0;
+		}
+		assert_int_equal(far_end_count(lab.far, RECORD_FLOW_CLOSE, NULL), 0);
+		close(from);
+		assert_int_equal(lab_recv(&lab, to), 0);
+		lab_expect_closed(&lab, 1, END_FIN);
+		close(to);
+		lab_close(&lab);
+	}
+}
+
+static void
+case_E_21_reset_passes_on(void **state)
+{
+	struct lab lab;
+	int guest, origin;
+
+	(void)state;
+	for (int by_guest = 0; by_guest < 2; by_guest++) {
+		lab_open(&lab, 22, good);
+		guest = lab_dial(&lab, ORIGIN4);
+		origin = lab_accept(&lab);
+		lab_send(&lab, origin, "part of it", 10);
+		lab_expect(&lab, guest, "part of it", 10);
+		lab_reset(by_guest ? guest : origin);
+		assert_int_equal(lab_recv(&lab, by_guest ? origin : guest), -ECONNRESET);
+		lab_expect_closed(&lab, 1, by_guest ? END_RST_GUEST : END_RST_ORIGIN);
+		close(by_guest ? origin : guest);
+		lab_close(&lab);
+	}
+}
+
+/* A reset is seen although the side it comes from is not being read: the other one takes nothing. */
+static void
+case_E_21_reset_behind_a_stopped_reader(void **state)
+{
+	static uint8_t big[65536];
+	struct lab lab;
+	int guest, origin;
+
+	(void)state;
+	lab_open(&lab, 22, good);
+	guest = lab_dial(&lab, ORIGIN4);
+	origin = lab_accept(&lab);
+	for (int quiet = 0; quiet < 5; quiet++) {
+		while (send(guest, big, sizeof(big), MSG_NOSIGNAL) > 0)
+			quiet = 0;
+		lab_settle(&lab);
+	}
+	lab_expect_quiet(&lab);
+	lab_reset(guest);
+	lab_expect_closed(&lab, 1, END_RST_GUEST);
+	close(origin);
+	lab_close(&lab);
+}
+
+static void
+case_E_23_stopped_reader_and_the_other_direction(void **state)
+{
+	static uint8_t big[65536];
+	struct lab lab;
+	int guest, origin;
+
+	(void)state;
+	lab_open(&lab, 22, good);
+	guest = lab_dial(&lab, ORIGIN4);
+	origin = lab_accept(&lab);
+	for (int quiet = 0; quiet < 5; quiet++) {
+		while (send(guest, big, sizeof(big), MSG_NOSIGNAL) > 0)
+			quiet = 0;
+		lab_settle(&lab);
+	}
+	lab_expect_quiet(&lab);
+	lab_send(&lab, origin, "still", 5);
+	lab_expect(&lab, guest, "still", 5);
+	/* Also after the guest's FIN, which waits behind the bytes, and the origin's, which has passed: EPOLLHUP. */
+	assert_int_equal(shutdown(origin, SHUT_WR), 0);
+	assert_int_equal(lab_recv(&lab, guest), 0);
+	assert_int_equal(shutdown(guest, SHUT_WR), 0);
+	lab_expect_quiet(&lab);
+	while (lab_recv(&lab, origin) > 0)
+		;
+	lab_expect_closed(&lab, 1, END_FIN);
+	close(guest);
+	close(origin);
+	lab_close(&lab);
+}
+
+static void
+case_F_33_policy_edit_cuts_exactly(void **state)
+{
+	static const char *const both[] = {"good.example.com:22", "else.example.com:22", NULL};
+	static const char *const one[] = {"else.example.com:22", NULL};
+	struct lab lab;
+	struct msg_policy_done done;
+	int guest[2], origin[2];
+
+	(void)state;
+	lab_open(&lab, 22, both);
+	lab_lease(&lab, "else.example.com", SHARED4);
+	for (int i = 0; i < 2; i++) {
+		guest[i] = lab_dial(&lab, i == 0 ? ORIGIN4 : SHARED4);
+		origin[i] = lab_accept(&lab);
+		assert_true(origin[i] >= 0);
+	}
+	/* Leases run out: nobody is cut, nor by an edit that changes nothing. */
+	far_end_pass(lab.far, 3600 * 1000);
+	lab_edit(&lab, both, &done);
+	assert_int_equal(done.cut_count, 0);
+	lab_send(&lab, guest[0], "alive", 5);
+	lab_expect(&lab, origin[0], "alive", 5);
+
+	lab_edit(&lab, one, &done);
+	assert_int_equal(done.cut_count, 1);
+	assert_string_equal(done.cut[0].name.text, "good.example.com");
+	assert_int_equal(done.cut[0].dport, 22);
+	assert_int_equal(done.cut[0].record_id, lab.far->records[0].flow.id);
+	assert_int_equal(lab_recv(&lab, guest[0]), -ECONNRESET);
+	assert_int_equal(lab_recv(&lab, origin[0]), -ECONNRESET);
+	assert_int_equal(lab_expect_closed(&lab, 1, END_POLICY)->reason, REASON_REVOKED);
+	assert_int_equal(lab_expect_closed(&lab, 1, END_POLICY)->bytes_out, 5);
+	lab_send(&lab, guest[1], "alive", 5);
+	lab_expect(&lab, origin[1], "alive", 5);
+	for (int i = 0; i < 2; i++) {
+		close(guest[i]);
+		close(origin[i]);
+	}
+	lab_close(&lab);
+}
+
+static void
+case_F_33_other_edits(void **state)
+{
+	static const struct {
+		const char *before[3], *after[3];
+		bool leased, cut;
+	} rows[] = {
+	    {{"good.example.com:22", NULL}, {"*.example.com:22", NULL}, true, false},
+	    {{"good.example.com:22", NULL}, {"5.6.7.0/24:22", NULL}, true, false},
+	    {{"good.example.com:22", NULL}, {"good.example.com:443", NULL}, true, true},
+	    {{"good.example.com:22", NULL}, {"good.example.com:22", "-5.6.7.0/24", NULL}, true, true},
+	    {{"good.example.com:22", NULL}, {"good.example.com:22", "-*.example.com", NULL}, true, true},
+	    {{"5.6.7.0/24:22", NULL}, {"5.6.0.0/16:22", NULL}, false, false},
+	    {{"5.6.7.0/24:22", NULL}, {NULL}, false, true},
+	    {{"5.6.7.0/24:22", NULL}, {"good.example.com:22", NULL}, false, true},
+	};
+	struct msg_policy_done done;
+	struct lab lab;
+	int guest, origin;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		lab_open(&lab, 22, rows[i].before);
+		guest = lab_dial(&lab, rows[i].leased ? ORIGIN4 : SHARED4);
+		origin = lab_accept(&lab);
+		assert_true(origin >= 0);
+		lab_edit(&lab, rows[i].after, &done);
+		assert_int_equal(done.cut_count, rows[i].cut ? 1 : 0);
+		assert_int_equal(lab_recv(&lab, guest), rows[i].cut ? -ECONNRESET : -EAGAIN);
+		close(guest);
+		close(origin);
+		lab_close(&lab);
+	}
+}
+
+static void
+limits_of_connections(void **state)
+{
+	static int guests[GATEWAY_SANDBOX_FLOWS_MAX];
+	const struct record *last = NULL;
+	struct lab lab;
+	int guest;
+
+	(void)state;
+	lab_open(&lab, 443, good);
+	for (int i = 0; i < GATEWAY_SANDBOX_FLOWS_MAX; i++)
+		guests[i] = lab_dial(&lab, ORIGIN4);
+	for (int i = 0; i < 40; i++)
+		lab_settle(&lab);
+	assert_int_equal(proxy_flow_count(&lab.sandbox), GATEWAY_SANDBOX_FLOWS_MAX);
+	assert_int_equal(far_end_count(lab.far, RECORD_FLOW_OPEN, NULL), 0);
+	guest = lab_dial(&lab, ORIGIN4);
+	assert_int_equal(lab_recv(&lab, guest), -ECONNRESET);
+	lab_expect_refused(&lab, VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS);
+	close(guest);
+	for (int i = 0; i < GATEWAY_SANDBOX_FLOWS_MAX; i++)
+		close(guests[i]);
+	for (int i = 0; i < 40; i++)
+		lab_settle(&lab);
+	assert_int_equal(proxy_flow_count(&lab.sandbox), 0);
+	/* One record each. */
+	assert_int_equal(far_end_count(lab.far, RECORD_FLOW_OPEN, &last), GATEWAY_SANDBOX_FLOWS_MAX + 1);
+	assert_int_equal(last->flow.reason, REASON_NOT_TLS);
+	/* All sandboxes together. */
+	lab.far->gateway.flow_count = GATEWAY_FLOWS_MAX;
+	guest = lab_dial(&lab, ORIGIN4);
+	assert_int_equal(lab_recv(&lab, guest), -ECONNRESET);
+	lab.far->gateway.flow_count = 0;
+	far_end_count(lab.far, RECORD_FLOW_OPEN, &last);
+	assert_int_equal(last->flow.reason, REASON_LIMIT_CONNECTIONS);
+	close(guest);
+	lab_close(&lab);
+}
+
+static void
+without_an_auditor_nothing_opens(void **state)
+{
+	const struct record *last = NULL;
+	struct lab lab;
+	int guest;
+
+	(void)state;
+	lab_open(&lab, 22, good);
+	ipc_close(&lab.far->auditor);
+	lab_settle(&lab);
+	assert_false(recorder_ready(&lab.far->gateway.recorder));
+	guest = lab_dial(&lab, ORIGIN4);
+	assert_int_equal(lab_recv(&lab, guest), -ECONNRESET);
+	assert_int_equal(lab_accept(&lab), -1);
+	close(guest);
+	/* The refusal is on record once there is an auditor again. */
+	far_end_auditor(lab.far);
+	lab_settle(&lab);
+	assert_int_equal(far_end_count(lab.far, RECORD_FLOW_OPEN, &last), 1);
+	assert_int_equal(last->flow.verdict, VERDICT_FAILED);
+	assert_int_equal(last->flow.reason, REASON_AUDIT_UNAVAILABLE);
+	lab_close(&lab);
+}
+
+static void
+case_F_20_out_of_descriptors(void **state)
+{
+	struct rlimit limit, low;
+	const struct record *last = NULL;
+	struct lab lab;
+	int guest[4], origin, top;
+
+	(void)state;
+	lab_open(&lab, 22, good);
+	for (int i = 0; i < 4; i++)
+		guest[i] = lab_dial(&lab, ORIGIN4);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	low = limit;
+	top = dup(STDERR_FILENO); /* the lowest free number: from here on none may be made */
+	close(top);
+	low.rlim_cur = (rlim_t)top;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	lab_settle(&lab);
+	/* One was turned away with the reserve; the listener rests instead of spinning. */
+	far_end_count(lab.far, RECORD_FLOW_OPEN, &last);
+	assert_non_null(last);
+	assert_int_equal(last->flow.verdict, VERDICT_LIMITED);
+	assert_int_equal(last->flow.reason, REASON_LIMIT_CONNECTIONS);
+	assert_true(far_end_count(lab.far, RECORD_FLOW_OPEN, NULL) < 4);
+	lab_expect_quiet(&lab);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	far_end_pass(lab.far, 500);
+	origin = lab_accept(&lab);
+	assert_true(origin >= 0);
+	close(origin);
+	for (int i = 0; i < 4; i++)
+		close(guest[i]);
+	lab_close(&lab);
+}
+
+static void
+detach_in_every_state(void **state)
+{
+	const struct record *last = NULL;
+	struct lab lab;
+	uint8_t bytes[512];
+	size_t len = lab_hello(bytes, "good.example.com", false);
+	int reading, opening, relaying, origin;
+
+	(void)state;
+	lab_open(&lab, 443, good);
+	relaying = lab_dial(&lab, ORIGIN4);
+	lab_send(&lab, relaying, bytes, len);
+	origin = lab_accept(&lab);
+	assert_true(origin >= 0);
+	lab.far->ack = false;
+	opening = lab_dial(&lab, ORIGIN4);
+	lab_send(&lab, opening, bytes, len);
+	reading = lab_dial(&lab, ORIGIN4);
+	lab_settle(&lab);
+	assert_int_equal(proxy_flow_count(&lab.sandbox), 3);
+	proxy_detach(&lab.sandbox, END_SHUTDOWN);
+	assert_int_equal(lab_recv(&lab, reading), -ECONNRESET);
+	assert_int_equal(lab_recv(&lab, opening), -ECONNRESET);
+	assert_int_equal(lab_recv(&lab, relaying), -ECONNRESET);
+	assert_int_equal(far_end_count(lab.far, RECORD_FLOW_OPEN, &last), 3);
+	assert_int_equal(last->flow.reason, REASON_REVOKED);
+	assert_int_equal(far_end_count(lab.far, RECORD_FLOW_CLOSE, &last), 2);
+	assert_int_equal(last->close.end, END_SHUTDOWN);
+	close(reading);
+	close(opening);
+	close(relaying);
+	close(origin);
+	lab_close(&lab);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(case_D_15_server_speaks_first),
+	    cmocka_unit_test(nothing_passes_before_the_record_is_durable),
+	    cmocka_unit_test(a_record_that_never_becomes_durable),
+	    cmocka_unit_test(case_D_23_hello_and_early_data_once),
+	    cmocka_unit_test(case_D_01_no_sni),
+	    cmocka_unit_test(case_D_02_name_of_another_address),
+	    cmocka_unit_test(case_D_08_ech_denied),
+	    cmocka_unit_test(case_D_20_junk_is_refused_at_once),
+	    cmocka_unit_test(case_D_03_deadline),
+	    cmocka_unit_test(a_guest_that_goes_away_early),
+	    cmocka_unit_test(raw_without_lease_or_rule),
+	    cmocka_unit_test(ipv6),
+	    cmocka_unit_test(origin_refuses),
+	    cmocka_unit_test(case_E_20_half_close_both_orders),
+	    cmocka_unit_test(case_E_21_reset_passes_on),
+	    cmocka_unit_test(case_E_21_reset_behind_a_stopped_reader),
+	    cmocka_unit_test(case_E_23_stopped_reader_and_the_other_direction),
+	    cmocka_unit_test(case_F_33_policy_edit_cuts_exactly),
+	    cmocka_unit_test(case_F_33_other_edits),
+	    cmocka_unit_test(limits_of_connections),
+	    cmocka_unit_test(without_an_auditor_nothing_opens),
+	    cmocka_unit_test(case_F_20_out_of_descriptors),
+	    cmocka_unit_test(detach_in_every_state),
+	};
+
+	return cmocka_run_group_tests(tests, lab_setup, NULL);
+}
