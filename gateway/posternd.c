@@ -5,17 +5,18 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 
 struct role {
-	const char *name;
+	const char *name, *process;
 	int (*run)(const struct options *options);
 };
 
 static const struct role roles[] = {
-	{"gateway", gateway_run},
-	{"auditor", auditor_run},
-	{"control", control_run},
+	{"gateway", "postern-gateway", gateway_run},
+	{"auditor", "postern-auditor", auditor_run},
+	{"control", "postern-control", control_run},
 };
 
 static int
@@ -50,9 +51,12 @@ main(int argc, char **argv)
 		return posternd_probe();
 	if (options.role == NULL)
 		return keeper_run(&options, argv);
-	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++)
-		if (strcmp(roles[i].name, options.role) == 0)
-			return roles[i].run(&options);
+	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
+		if (strcmp(roles[i].name, options.role) != 0)
+			continue;
+		prctl(PR_SET_NAME, roles[i].process); /* executed as /proc/self/exe, it would be "exe" in ps and ss */
+		return roles[i].run(&options);
+	}
 	log_warnx("--role %s: no such role", options.role);
 	return error_exit_status(ERROR_USAGE);
 }
