@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -235,6 +236,15 @@ lab_close(struct lab *lab)
 	assert_in_range(lab_count_fds(), lab->fds, lab->fds + 1);
 }
 
+/* The tests say little at a time and look for it at once. */
+static inline void
+lab_no_delay(int fd)
+{
+	int one = 1;
+
+	assert_int_equal(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)), 0);
+}
+
 /* A guest's connection; the kernel completes it at once. */
 static inline int
 lab_dial(struct lab *lab, const char *to)
@@ -249,6 +259,7 @@ lab_dial(struct lab *lab, const char *to)
 	assert_int_equal(setns(host_netns, CLONE_NEWNET), 0);
 	assert_int_equal(connect(fd, (struct sockaddr *)&sa, len), 0);
 	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	lab_no_delay(fd);
 	return fd;
 }
 
@@ -263,8 +274,13 @@ lab_send(struct lab *lab, int fd, const void *bytes, size_t len)
 static inline int
 lab_accept(struct lab *lab)
 {
+	int fd;
+
 	lab_settle(lab);
-	return accept4(lab->origin, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	fd = accept4(lab->origin, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (fd >= 0)
+		lab_no_delay(fd);
+	return fd;
 }
 
 /* What has arrived: bytes, 0 for FIN, or -errno (-EAGAIN: nothing). */
