@@ -541,7 +541,8 @@ static void
 auditor_keeper_broken_handler(struct ipc *ipc, const char *why)
 {
 	(void)ipc;
-	log_warnx("the keeper's channel: %s", why);
+	if (!auditor.stopping)
+		log_warnx("the keeper's channel: %s", why);
 	auditor_stop();
 }
 

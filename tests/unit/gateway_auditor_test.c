@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The auditor role as a process of its own, confined as in production, with real recorders as its senders. */
+#include "audit_fixture.h"
+
+#include "base/clock.h"
+#include "gateway/ipc.h"
+#include "gateway/msg.h"
+#include "gateway/options.h"
+#include "gateway/recorder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+/* Nothing here takes longer; a failure to progress ends the test. */
+#define PATIENCE_MS 10000
+/* "nobody" is who the auditor becomes when the test is root. */
+#define AUDITOR_UID 65534
+
+static struct loop *loop;
+static struct ipc keeper;
+static pid_t auditor_pid;
+static bool auditor_ready;
+static struct recorder keeper_recorder, gateway_recorder;
+static uint64_t next_epoch = FIXTURE_EPOCH;
+
+static bool
+keeper_message_handler(struct ipc *ipc, struct ipc_message *message)
+{
+	(void)ipc;
+	assert_int_equal(message->header.type, MSG_READY);
+	auditor_ready = true;
+	return true;
+}
+
+static void
+keeper_broken_handler(struct ipc *ipc, const char *why)
+{
+	(void)ipc;
+	(void)why;
+}
+
+/* Run the loop until the condition holds. */
+#define WAIT_FOR(condition)                                                                                            \
+	do {                                                                                                           \
+		int64_t until_ms = clock_mono_ms() + PATIENCE_MS;                                                      \
+		while (!(condition)) {                                                                                 \
+			if (clock_mono_ms() > until_ms)                                                                \
+				fail_msg("waited in vain for: %s", #condition);                                        \
+			assert_int_equal(loop_round(loop, 20), 0);                                                     \
+		}                                                                                                      \
+	} while (0)
+
+static void
+auditor_start(void)
+{
+	int fds[2];
+
+	assert_int_equal(ipc_pair(fds), 0);
+	auditor_ready = false;
+	next_epoch++;
+	auditor_pid = fork();
+	assert_true(auditor_pid >= 0);
+	if (auditor_pid == 0) {
+		struct options options = {.state_dir = fixture_dir,
+		    .role = "auditor",
+		    .role_fd = fds[1],
+		    .epoch = next_epoch,
+		    .rootless = geteuid() != 0};
+
+		options.audit_uid = geteuid() == 0 ? AUDITOR_UID : geteuid();
+		options.group_gid = geteuid() == 0 ? AUDITOR_UID : getegid();
+		close(fds[0]);
+		_exit(auditor_run(&options));
+	}
+	close(fds[1]);
+	memset(&keeper, 0, sizeof(keeper));
+	keeper.message_handler = keeper_message_handler;
+	keeper.broken_handler = keeper_broken_handler;
+	assert_int_equal(ipc_open(&keeper, loop, fds[0]), 0);
+	WAIT_FOR(auditor_ready);
+}
+
+/* Give a recorder a channel. epoch 0: the one it has. */
+static int
+channel(uint32_t role, uint64_t epoch)
+{
+	struct msg_channel body = {.role = role, .epoch = epoch};
+	int fds[2];
+
+	assert_int_equal(ipc_pair(fds), 0);
+	assert_int_equal(ipc_send(&keeper, MSG_CHANNEL, 0, &body, sizeof(body), &fds[0], 1), 0);
+	close(fds[0]);
+	return fds[1];
+}
+
+static void
+connect_all(void)
+{
+	if (keeper_recorder.epoch == 0) {
+		keeper_recorder.epoch = ++next_epoch;
+		gateway_recorder.epoch = ++next_epoch;
+	}
+	assert_int_equal(
+	    recorder_connect(&keeper_recorder, channel(MSG_ROLE_KEEPER, keeper_recorder.epoch), keeper_recorder.epoch),
+	    0);
+	assert_int_equal(recorder_connect(&gateway_recorder, channel(MSG_ROLE_GATEWAY, gateway_recorder.epoch),
+			     gateway_recorder.epoch),
+	    0);
+}
+
+static int
+auditor_wait(void)
+{
+	int status;
+
+	ipc_close(&keeper);
+	assert_int_equal(waitpid(auditor_pid, &status, 0), auditor_pid);
+	auditor_pid = 0;
+	return status;
+}
+
+static void
+auditor_stop(void)
+{
+	int status;
+
+	assert_int_equal(ipc_send(&keeper, MSG_SHUTDOWN, 0, NULL, 0, NULL, 0), 0);
+	status = auditor_wait();
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void
+auditor_kill(void)
+{
+	kill(auditor_pid, SIGKILL);
+	auditor_wait();
+}
+
+static int
+setup(void **state)
+{
+	int rc = fixture_setup(state);
+
+	if (rc < 0)
+		return rc;
+	fixture_shell("mkdir -m 0750 $DIR/audit && chmod 0755 $DIR");
+	if (geteuid() == 0)
+		fixture_shell("chown 65534:65534 $DIR/audit");
+	snprintf(fixture_db, sizeof(fixture_db), "%s/audit/audit.db", fixture_dir);
+	loop = loop_new();
+	recorder_init(&keeper_recorder, loop);
+	recorder_init(&gateway_recorder, loop);
+	return loop == NULL ? -1 : 0;
+}
+
+static int
+teardown(void **state)
+{
+	if (auditor_pid != 0)
+		auditor_kill();
+	recorder_free(&keeper_recorder);
+	recorder_free(&gateway_recorder);
+	loop_free(loop);
+	return fixture_teardown(state);
+}
+
+static uint64_t
+send_flow(struct recorder *recorder, const char *name)
+{
+	struct record record = fixture_flow(1, name);
+
+	record.flow.id = recorder_id(recorder);
+	record.flow.ts_us = clock_real_us();
+	assert_int_equal(recorder_send(recorder, &record, NULL), 0);
+	return record.flow.id;
+}
+
+static void
+send_close(struct recorder *recorder, uint64_t id)
+{
+	struct record record = fixture_close(1);
+
+	record.close.id = id;
+	assert_int_equal(recorder_send(recorder, &record, NULL), 0);
+}
+
+static void
+send_sandbox(void)
+{
+	struct record record = fixture_sandbox(FIXTURE_SANDBOX, "task1");
+
+	assert_int_equal(recorder_send(&keeper_recorder, &record, NULL), 0);
+}
+
+static bool
+all_durable(const struct recorder *recorder)
+{
+	return recorder->durable_seq + 1 == recorder->next_seq;
+}
+
+static void
+test_records_become_durable_and_it_ends_when_told(void **state)
+{
+	struct stat st;
+	uint64_t id;
+	int64_t began_ms;
+
+	(void)state;
+	auditor_start();
+	connect_all();
+	send_sandbox();
+	id = send_flow(&gateway_recorder, "github.com");
+	WAIT_FOR(all_durable(&gateway_recorder) && all_durable(&keeper_recorder));
+	assert_int_equal(fixture_integer("SELECT count(*) FROM connections WHERE end = 0"), 1);
+	/* A close that nobody waits for is there soon, too. */
+	send_close(&gateway_recorder, id);
+	began_ms = clock_mono_ms();
+	WAIT_FOR(all_durable(&gateway_recorder));
+	assert_true(clock_mono_ms() - began_ms < 1000);
+	assert_int_equal(fixture_integer("SELECT count(*) FROM connections WHERE end = 1"), 1);
+	assert_int_equal(stat(fixture_db, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0640);
+	if (geteuid() == 0)
+		assert_int_equal(st.st_uid, AUDITOR_UID);
+	/* What is in the channel when it is told to end is written before it does. */
+	kill(auditor_pid, SIGTERM); /* no reason to end */
+	for (int i = 0; i < 500; i++)
+		send_flow(&gateway_recorder, "late.example");
+	auditor_stop();
+	assert_int_equal(fixture_integer("SELECT count(*) FROM connections WHERE name = 'late.example'"), 500);
+}
+
+static void
+case_F_25_records_survive_a_killed_auditor(void **state)
+{
+	uint64_t sent = 0;
+
+	(void)state;
+	for (int round = 0; round < 10; round++) {
+		auditor_start();
+		connect_all();
+		if (round == 0)
+			send_sandbox();
+		for (int i = 0; i < 200; i++, sent++)
+			send_close(&gateway_recorder, send_flow(&gateway_recorder, "github.com"));
+		/* Some acknowledged, some on their way. */
+		for (int i = 0; i < round; i++)
+			assert_int_equal(loop_round(loop, 1), 0);
+		auditor_kill();
+		send_flow(&gateway_recorder, "between.example");
+	}
+	auditor_start();
+	connect_all();
+	WAIT_FOR(all_durable(&gateway_recorder) && all_durable(&keeper_recorder));
+	auditor_stop();
+	assert_int_equal(fixture_integer("SELECT count(*) FROM connections WHERE name = 'github.com'"), sent);
+	assert_int_equal(fixture_integer("SELECT count(*) FROM connections WHERE name = 'between.example'"), 10);
+	assert_int_equal(fixture_integer("SELECT count(*) FROM connections WHERE end = 1"), sent);
+}
+
+static void
+test_connections_of_the_daemon_before_are_closed(void **state)
+{
+	(void)state;
+	auditor_start();
+	connect_all();
+	send_flow(&gateway_recorder, "github.com");
+	WAIT_FOR(all_durable(&gateway_recorder));
+	auditor_kill();
+	/* The auditor alone died: they stay open. */
+	auditor_start();
+	connect_all();
+	send_flow(&gateway_recorder, "github.com");
+	WAIT_FOR(all_durable(&gateway_recorder));
+	assert_int_equal(fixture_integer("SELECT count(*) FROM connections WHERE end = 0"), 2);
+	auditor_kill();
+	/* All died: a keeper with a new epoch comes. */
+	recorder_free(&keeper_recorder);
+	recorder_free(&gateway_recorder);
+	recorder_init(&keeper_recorder, loop);
+	recorder_init(&gateway_recorder, loop);
+	auditor_start();
+	connect_all();
+	send_flow(&gateway_recorder, "github.com");
+	WAIT_FOR(all_durable(&gateway_recorder));
+	WAIT_FOR(fixture_integer("SELECT count(*) FROM connections WHERE end = 12") == 2);
+	assert_int_equal(fixture_integer("SELECT count(*) FROM connections WHERE end = 0"), 1);
+	auditor_stop();
+}
+
+static void
+test_a_gap_also_closes_what_was_still_in_the_channel(void **state)
+{
+	struct record gap = {.kind = RECORD_GAP};
+
+	(void)state;
+	auditor_start();
+	connect_all();
+	send_flow(&gateway_recorder, "github.com");
+	WAIT_FOR(all_durable(&gateway_recorder));
+	/* The keeper's word is read first: the auditor sleeps while both are sent. */
+	kill(auditor_pid, SIGSTOP);
+	gap.gap.sender_epoch = gateway_recorder.epoch;
+	gap.gap.ts_us = clock_real_us();
+	gap.gap.end = END_GATEWAY_CRASH;
+	assert_int_equal(recorder_send(&keeper_recorder, &gap, NULL), 0);
+	for (int i = 0; i < 300; i++)
+		send_flow(&gateway_recorder, "github.com");
+	ipc_close(&gateway_recorder.ipc); /* it died */
+	kill(auditor_pid, SIGCONT);
+	WAIT_FOR(all_durable(&keeper_recorder));
+	WAIT_FOR(fixture_integer("SELECT count(*) FROM connections WHERE end = 11") == 301);
+	auditor_stop();
+	assert_int_equal(fixture_integer("SELECT count(*) FROM connections WHERE end = 0"), 0);
+}
+
+static void
+case_F_22_full_disk_refuses_and_recovers(void **state)
+{
+	char filler[96];
+	uint64_t sent = 0;
+	int fd;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	snprintf(filler, sizeof(filler), "%s/audit", fixture_dir);
+	assert_int_equal(mount("postern-test", filler, "tmpfs", 0, "size=2m,mode=0750,uid=65534,gid=65534"), 0);
+	auditor_start();
+	connect_all();
+	send_sandbox();
+	WAIT_FOR(all_durable(&keeper_recorder));
+	snprintf(filler, sizeof(filler), "%s/audit/filler", fixture_dir);
+	fd = open(filler, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	for (off_t size = 0; posix_fallocate(fd, size, 4096) == 0; size += 4096)
+		;
+	/* New work stops being taken on; what was sent is kept by the sender. */
+	for (; recorder_ready(&gateway_recorder) && sent < 5000; sent++) {
+		send_flow(&gateway_recorder, "github.com");
+		assert_int_equal(loop_round(loop, 1), 0);
+	}
+	assert_false(recorder_ready(&gateway_recorder));
+	for (int i = 0; i < 50; i++, sent++)
+		send_flow(&gateway_recorder, "github.com");
+	assert_int_equal(loop_round(loop, 700), 0);
+	assert_false(recorder_ready(&gateway_recorder));
+	/* Room: by itself, nothing lost, and the log says so. */
+	assert_int_equal(ftruncate(fd, 0), 0);
+	close(fd);
+	WAIT_FOR(recorder_ready(&gateway_recorder) && all_durable(&gateway_recorder));
+	assert_int_equal(fixture_integer("SELECT count(*) FROM connections"), sent);
+	assert_true(fixture_integer("SELECT count(*) FROM v_events WHERE event = 'audit_resumed' AND "
+				    "json_extract(detail, '$.lost') = 0") >= 1);
+	auditor_stop();
+	assert_int_equal(fixture_integer("SELECT count(*) FROM connections"), sent);
+	snprintf(filler, sizeof(filler), "%s/audit", fixture_dir);
+	assert_int_equal(umount(filler), 0);
+}
+
+static void
+case_F_24_database_removed_while_running(void **state)
+{
+	(void)state;
+	auditor_start();
+	connect_all();
+	send_sandbox();
+	send_flow(&gateway_recorder, "github.com");
+	WAIT_FOR(all_durable(&gateway_recorder) && all_durable(&keeper_recorder));
+	fixture_shell("rm $DB");
+	/* Within a second, and without anybody sending anything. */
+	WAIT_FOR(access(fixture_db, F_OK) == 0);
+	WAIT_FOR(recorder_ready(&gateway_recorder));
+	send_flow(&gateway_recorder, "after.example");
+	WAIT_FOR(all_durable(&gateway_recorder));
+	assert_int_equal(fixture_integer("SELECT count(*) FROM v_events WHERE event = 'audit_replaced'"), 1);
+	assert_int_equal(fixture_integer("SELECT count(*) FROM connections WHERE name = 'after.example'"), 1);
+	/* Who is attached is known in the new file, too. */
+	assert_string_equal(fixture_text("SELECT sandbox FROM v_connections"), "task1");
+	auditor_stop();
+}
+
+static void
+case_F_24_corrupt_database_is_set_aside_at_start(void **state)
+{
+	(void)state;
+	fixture_shell("head -c 50000 /dev/urandom > $DB && chmod 0640 $DB");
+	if (geteuid() == 0)
+		fixture_shell("chown 65534:65534 $DB");
+	auditor_start();
+	connect_all();
+	send_flow(&gateway_recorder, "github.com");
+	WAIT_FOR(all_durable(&gateway_recorder));
+	assert_int_equal(fixture_integer("SELECT count(*) FROM v_events WHERE event = 'audit_replaced'"), 1);
+	auditor_stop();
+	fixture_shell("ls $DB.corrupt-* > /dev/null");
+}
+
+struct raw_peer {
+	struct ipc ipc;
+	bool broken;
+};
+
+static bool
+raw_message_handler(struct ipc *ipc, struct ipc_message *message)
+{
+	(void)ipc;
+	return message->header.type == MSG_DURABLE;
+}
+
+static void
+raw_broken_handler(struct ipc *ipc, const char *why)
+{
+	(void)why;
+	loop_owner(ipc, struct raw_peer, ipc)->broken = true;
+}
+
+static void
+test_a_malformed_record_costs_its_sender_the_channel(void **state)
+{
+	struct record good = fixture_flow(1, "github.com");
+	const uint32_t size = record_size(RECORD_FLOW_OPEN);
+
+	(void)state;
+	auditor_start();
+	connect_all();
+	for (int i = 0; i < 5; i++) {
+		struct raw_peer peer = {
+		    .ipc.message_handler = raw_message_handler, .ipc.broken_handler = raw_broken_handler};
+		struct record bad = good;
+
+		if (i == 0)
+			bad.flow.verdict = 200;
+		if (i == 1)
+			memset(bad.flow.rule, 'x', sizeof(bad.flow.rule));
+		if (i == 2)
+			bad.seq = 0;
+		assert_int_equal(ipc_open(&peer.ipc, loop, channel(MSG_ROLE_GATEWAY, 77)), 0);
+		assert_int_equal(
+		    ipc_send(&peer.ipc, i == 4 ? MSG_SHUTDOWN : MSG_RECORD, 0, &bad, i == 3 ? size - 1 : size, NULL, 0),
+		    0);
+		WAIT_FOR(peer.broken);
+	}
+	/* The others do not notice. */
+	send_flow(&gateway_recorder, "github.com");
+	WAIT_FOR(all_durable(&gateway_recorder));
+	auditor_stop();
+	assert_int_equal(fixture_integer("SELECT count(*) FROM connections"), 1);
+}
+
+static void
+test_it_ends_with_its_keeper(void **state)
+{
+	int status;
+
+	(void)state;
+	auditor_start();
+	connect_all();
+	send_flow(&gateway_recorder, "github.com");
+	status = auditor_wait(); /* closes the keeper's end */
+	assert_true(WIFEXITED(status));
+	assert_int_equal(fixture_integer("SELECT count(*) FROM connections"), 1);
+}
+
+#define AUDITOR_TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    AUDITOR_TEST(test_records_become_durable_and_it_ends_when_told),
+	    AUDITOR_TEST(case_F_25_records_survive_a_killed_auditor),
+	    AUDITOR_TEST(test_connections_of_the_daemon_before_are_closed),
+	    AUDITOR_TEST(test_a_gap_also_closes_what_was_still_in_the_channel),
+	    AUDITOR_TEST(case_F_22_full_disk_refuses_and_recovers),
+	    AUDITOR_TEST(case_F_24_database_removed_while_running),
+	    AUDITOR_TEST(case_F_24_corrupt_database_is_set_aside_at_start),
+	    AUDITOR_TEST(test_a_malformed_record_costs_its_sender_the_channel),
+	    AUDITOR_TEST(test_it_ends_with_its_keeper),
+	};
+
+	/* Mounts of the tests stay ours. */
+	if (geteuid() == 0 && (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0))
+		return 77;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
