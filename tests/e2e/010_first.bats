@@ -64,8 +64,12 @@ setup() {
 	equal "page" "lab web server for news.lab-site.org" "$output"
 	run guest first curl -sS -o /dev/null -w '%{http_code}' -H 'Host: www.lab-b.net' http://news.lab-site.org/
 	equal "status for another Host" 403 "$output"
-	equal "hosts seen" news.lab-site.org "$(web_log .host | tr -d '"' | sort -u)"
-	log_has first '.verdict == "denied" and .reason == "host_mismatch"'
+	equal "hosts that the far side saw" news.lab-site.org "$(web_log .host | tr -d '"' | sort -u)"
+	log_has first '.kind == "deny" and .name == "www.lab-b.net" and .name_source == "claim" and .reason == "no_rule"'
+	# A name that is allowed, but whose address this is not.
+	run guest first curl -sS -o /dev/null -w '%{http_code}' -H 'Host: www.lab-a.com' http://news.lab-site.org/
+	equal "status for an allowed name of another address" 403 "$output"
+	log_has first '.kind == "deny" and .name == "www.lab-a.com" and .reason == "host_mismatch"'
 }
 
 # bats test_tags=smoke

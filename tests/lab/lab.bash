@@ -111,6 +111,12 @@ posternd_kill9() {
 	wait_for 5 posternd_gone
 }
 
+# A request to the control API; prints the HTTP status, the answer is in $LAB/tmp/answer: api METHOD PATH [BODY]
+api() {
+	curl -sS -o "$LAB/tmp/answer" -w '%{http_code}' --unix-socket "$LAB/run/control.sock" -X "$1" \
+		-H 'Content-Type: application/json' ${3:+--data-binary "$3"} "http://postern$2"
+}
+
 # -- sandboxes ------------------------------------------------------------------------------------------------------
 
 # A container-style guest: sandbox NAME [postern attach option...]. Its namespace is pl-guest-NAME.
@@ -121,10 +127,10 @@ sandbox() {
 	ip -n "pl-guest-$name" link set lo up
 	mkdir -p "$LAB/guest/$name"
 	echo "nameserver $GATEWAY4" >"$LAB/guest/$name/resolv.conf"
-	postern attach "$name" --netns "/run/netns/pl-guest-$name" "$@" || {
-		ip netns del "pl-guest-$name"
-		return 1
-	}
+	local status=0
+	postern attach "$name" --netns "/run/netns/pl-guest-$name" "$@" || status=$?
+	((status == 0)) || ip netns del "pl-guest-$name"
+	return "$status"
 }
 
 # policy NAME TEXT...: write a policy file with these lines under "allow:", print its path
