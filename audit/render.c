@@ -203,9 +203,9 @@ render_short_connection(FILE *out, const struct query_row *row)
 	if (row->bytes_out.set && row->bytes_in.set)
 		fprintf(out, "  out %s in %s", render_bytes(row->bytes_out.value, sent),
 		    render_bytes(row->bytes_in.value, received));
-	if (row->duration_us.set)
+	if (row->duration_us.set && row->duration_us.value >= 0)
 		fprintf(out, "  %" PRId64 ".%03ds", row->duration_us.value / 1000000,
-		    (int)(llabs(row->duration_us.value) / 1000 % 1000));
+		    (int)(row->duration_us.value / 1000 % 1000));
 	if (row->end != END_REFUSED)
 		fprintf(out, "  %s", end_reason_text(render_index(row->end)));
 }
