@@ -8,13 +8,12 @@
 #include "base/paths.h"
 #include "cli/client.h"
 #include "cli/command.h"
+#include "cli/policy_text.h"
 #include "cli/run_child.h"
 #include "cli/run_daemon.h"
-#include "policy/policy.h"
 #include "policy/reason.h"
 #include "policy/rule.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <jansson.h>
 #include <limits.h>
@@ -89,24 +88,6 @@ run_add_rule(struct run *run, enum rule_action action, const char *word, struct 
 	return 0;
 }
 
-static int
-run_add_policy(struct run *run, const char *path, struct error *err)
-{
-	struct policy policy;
-	char *text;
-
-	if (policy_read_file(path, &policy, err) < 0)
-		return -1;
-	text = policy_format(&policy);
-	policy_free(&policy);
-	if (text == NULL)
-		return error_sys(err, ENOMEM, "%s", path);
-	json_object_set_new(run->attach, "policy", json_string(text));
-	json_object_set_new(run->attach, "policy_file", json_string(path));
-	free(text);
-	return 0;
-}
-
 /* Returns -1 to go on, or an exit status. */
 static int
 run_options(struct run *run, int argc, char **argv)
@@ -128,7 +109,7 @@ run_options(struct run *run, int argc, char **argv)
 			run_add_rule(run, RULE_DENY, optarg, &err);
 			break;
 		case 'p':
-			run_add_policy(run, optarg, &err);
+			policy_text_read(optarg, run->attach, &err);
 			break;
 		case 'n':
 			run->name = optarg;
