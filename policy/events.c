@@ -12,6 +12,8 @@
 
 /* Kept free in the text of errors for "(123456 more errors)". */
 #define MORE_ROOM 32
+/* How much of the file's name a complaint repeats, escaped; the rest of the text is for what is wrong. */
+#define FILE_TEXT_MAX 256
 
 static struct place
 place_of(yaml_mark_t mark)
@@ -28,7 +30,7 @@ events_here(const struct events *e)
 void
 events_report(struct events *e, struct place at, const char *fmt, ...)
 {
-	char line[ERROR_TEXT_MAX], file[EVENTS_QUOTE_MAX];
+	char line[ERROR_TEXT_MAX], file[FILE_TEXT_MAX];
 	va_list ap;
 	int head, len;
 

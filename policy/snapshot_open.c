@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -281,6 +282,9 @@ hash_note(struct snapshot *s, struct error *err)
 	unsigned char digest[EVP_MAX_MD_SIZE];
 	unsigned int len = 0;
 
+	/* A confined role may open no file, and OpenSSL's first use would look for its configuration. */
+	if (OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL) != 1)
+		return error_set(err, ERROR_SYSTEM, "cannot start OpenSSL");
 	if (EVP_Digest(s->base, s->size, digest, &len, EVP_sha256(), NULL) != 1 || len != SHA256_SIZE)
 		return error_set(err, ERROR_SYSTEM, "cannot hash the compiled policy");
 	for (size_t i = 0; i < SHA256_SIZE; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Compiled policies: precedence, a differential oracle that matches C strings and whole address sets, limits, and blocks
  * that somebody damaged. */
-#include "policy/snapshot.h"
+#include "policy/snapshot_format.h"
 
 #include "base/clock.h"
 
@@ -757,6 +757,52 @@ damaged_blocks_are_refused_or_harmless(void **state)
 	close(longer);
 }
 
+/* A block that states a deny rule and leaves it out of its table would be sound byte by byte. */
+static void
+rules_cannot_be_hidden(void **state)
+{
+	static uint8_t block[8192] __attribute__((aligned(8)));
+	size_t len = block_read(block, sizeof(block)), hidden = 0, unchained = 0;
+	const struct snap_header *header = (const struct snap_header *)(const void *)block;
+	struct snap_rule *rules = (struct snap_rule *)(void *)(block + header->rules.offset);
+
+	(void)state;
+	for (size_t kind = 0; kind < SNAP_KIND_MAX; kind++) {
+		struct snap_slot *slots = (struct snap_slot *)(void *)(block + header->tables[kind].offset);
+
+		for (uint32_t i = 0; i < header->tables[kind].count; i++) {
+			struct snap_slot slot = slots[i];
+			int fd;
+
+			if (slot.rule == 0)
+				continue;
+			slots[i] = (struct snap_slot){0, 0};
+			fd = sealed_copy(block, len, SEALS);
+			expect_corrupt(fd);
+			close(fd);
+			slots[i] = slot;
+			hidden++;
+		}
+	}
+	for (uint32_t i = 0; i < header->rules.count; i++) {
+		uint32_t next = rules[i].next;
+
+		for (uint32_t other = 0; other <= header->rules.count + 1; other++) {
+			int fd;
+
+			if (other == next)
+				continue;
+			rules[i].next = other;
+			fd = sealed_copy(block, len, SEALS);
+			expect_corrupt(fd);
+			close(fd);
+			unchained++;
+		}
+		rules[i].next = next;
+	}
+	assert_true(hidden >= 6 && unchained >= 60);
+}
+
 static int64_t
 fastest_ns(const struct snapshot *s, const char *text)
 {
@@ -823,6 +869,7 @@ main(void)
 	    cmocka_unit_test(hash_is_the_policys_identity),
 	    cmocka_unit_test(descriptors_must_be_sealed),
 	    cmocka_unit_test(damaged_blocks_are_refused_or_harmless),
+	    cmocka_unit_test(rules_cannot_be_hidden),
 	    cmocka_unit_test(hundred_thousand_rules),
 	};
 
