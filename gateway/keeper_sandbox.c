@@ -56,6 +56,8 @@ keeper_netns_open(const char *path, struct error *err)
 	int path_fd = open(path, O_PATH | O_CLOEXEC);
 	int fd;
 
+	if (path_fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ESRCH))
+		return error_set(err, ERROR_NOT_FOUND, "network namespace %s is not there", path);
 	if (path_fd < 0)
 		return error_sys(err, errno, "network namespace %s", path);
 	if (fstatfs(path_fd, &fs) < 0 || (unsigned long)fs.f_type != NSFS_MAGIC) {
@@ -87,8 +89,11 @@ keeper_netns_of(const struct msg_attach *attach, struct error *err)
 	else
 		snprintf(path, sizeof(path), "%s", attach->netns_path);
 	fd = keeper_netns_open(path, err);
-	if (fd < 0)
+	if (fd < 0) {
+		if (attach->adopt != 0 && err->code == ERROR_USAGE)
+			err->code = ERROR_NOT_FOUND; /* the file is there, what was mounted on it is not */
 		return -1;
+	}
 	if (fstat(fd, &st) < 0 || (attach->netns_ino != 0
 	    && (st.st_ino != attach->netns_ino || st.st_dev != attach->netns_dev))) {
 		close(fd);
@@ -121,15 +126,16 @@ keeper_attach_config(const struct msg_attach *attach, struct tap_config *ret_con
 	config.gateway6 = attach->gateway6;
 	config.bits6 = attach->bits6;
 	config.netns_fd = -1;
+	if (tap_config_check(&config, err) < 0)
+		return -1;
 	if (config.kind == TAP_KIND_NETNS) {
 		config.netns_fd = keeper_netns_of(attach, err);
-		if (config.netns_fd < 0)
+		if (config.netns_fd < 0) {
+			/* A container that went while the daemon was down: what was kept for it goes too. */
+			if (attach->adopt != 0 && err->code == ERROR_NOT_FOUND)
+				tap_forget(config.name, keeper.options->netns_dir);
 			return -1;
-	}
-	if (tap_config_check(&config, err) < 0) {
-		if (config.netns_fd >= 0)
-			close(config.netns_fd);
-		return -1;
+		}
 	}
 	*ret_config = config;
 	return 0;

@@ -26,6 +26,7 @@
 #include "tap/sysctl.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -242,10 +243,13 @@ attach_addresses(struct tap *tap, int rtnl, uint32_t ifindex, struct error *err)
 	return link_check_addresses(rtnl, ifindex, err);
 }
 
-/* In the container's namespace: its end of the veth gets the guest's addresses and becomes the way out. */
+/* In the container's namespace: its end of the veth gets the guest's addresses and becomes the way out. Permanent neighbour
+ * entries for the gateway, because the kernel joins the multicast group in which it would be asked for its MAC a moment
+ * after the address is there, and who asks in that moment waits a second. */
 static int
-attach_container_links(const struct tap_config *config, int rtnl, struct error *err)
+attach_container_links(const struct tap *tap, int rtnl, struct error *err)
 {
+	const struct tap_config *config = &tap->config;
 	struct link_info peer;
 	bool ipv6 = tap_has_ipv6(config);
 
@@ -258,24 +262,51 @@ attach_container_links(const struct tap_config *config, int rtnl, struct error *
 	    (ipv6 && link_add_address(rtnl, peer.ifindex, &config->guest6, config->bits6, err) < 0) ||
 	    link_set_up(rtnl, peer.ifindex, err) < 0)
 		return -1;
-	if (link_add_default(rtnl, peer.ifindex, &config->gateway4, err) < 0)
+	if (link_add_neighbour(rtnl, peer.ifindex, &config->gateway4, tap->gateway_mac, err) < 0 ||
+	    link_add_default(rtnl, peer.ifindex, &config->gateway4, err) < 0)
 		return -1;
-	return ipv6 ? link_add_default(rtnl, peer.ifindex, &config->gateway6, err) : 0;
+	if (ipv6 &&
+	    (link_add_neighbour(rtnl, peer.ifindex, &config->gateway6, tap->gateway_mac, err) < 0 ||
+		link_add_default(rtnl, peer.ifindex, &config->gateway6, err) < 0))
+		return -1;
+	return 0;
+}
+
+/* The device is up: have both ends of a veth know it, and the container's address in use, before the attach is reported. */
+static int
+attach_settle(const struct tap_config *config, struct error *err)
+{
+	struct netns_visit visit;
+	int rtnl;
+
+	if (config->kind != TAP_KIND_NETNS)
+		return 0;
+	link_settle(TAP_VETH_NAME);
+	if (netns_enter(&visit, config->netns_fd, err) < 0)
+		return -1;
+	link_settle(config->ifname);
+	rtnl = link_open(err);
+	if (rtnl >= 0 && tap_has_ipv6(config))
+		link_wait_address(rtnl, &config->guest6);
+	if (rtnl >= 0)
+		close(rtnl);
+	netns_leave(&visit);
+	return rtnl < 0 ? -1 : 0;
 }
 
 static int
-attach_container(const struct tap_config *config, struct error *err)
+attach_container(const struct tap *tap, struct error *err)
 {
 	struct netns_visit visit;
 	int rtnl, r = -1;
 
-	if (config->kind != TAP_KIND_NETNS)
+	if (tap->config.kind != TAP_KIND_NETNS)
 		return 0;
-	if (netns_enter(&visit, config->netns_fd, err) < 0)
+	if (netns_enter(&visit, tap->config.netns_fd, err) < 0)
 		return -1;
 	rtnl = link_open(err);
 	if (rtnl >= 0) {
-		r = attach_container_links(config, rtnl, err);
+		r = attach_container_links(tap, rtnl, err);
 		close(rtnl);
 	}
 	netns_leave(&visit);
@@ -294,9 +325,11 @@ attach_links(struct tap *tap, int rtnl, bool adopted, struct error *err)
 		return -1;
 	if (socket_make_all(tap, adopted, err) < 0 || attach_addresses(tap, rtnl, device.ifindex, err) < 0)
 		return -1;
-	if (attach_container(&tap->config, err) < 0)
+	if (attach_container(tap, err) < 0)
 		return -1;
-	return link_set_up(rtnl, device.ifindex, err);
+	if (link_set_up(rtnl, device.ifindex, err) < 0)
+		return -1;
+	return attach_settle(&tap->config, err);
 }
 
 /* All steps that are done from inside the namespace. */
@@ -448,6 +481,19 @@ tap_detach(struct tap *tap, bool keep)
 	}
 	detach_close(&tap->netns_fd);
 	detach_finish_later(tap);
+}
+
+void
+tap_forget(const char *name, const char *netns_dir)
+{
+	char path[PATH_MAX];
+	int len;
+
+	if (netns_dir == NULL)
+		return;
+	len = snprintf(path, sizeof(path), "%s/postern-%s", netns_dir, name);
+	if (len > 0 && (size_t)len < sizeof(path))
+		netns_unpublish(path);
 }
 
 /* What is asked of an attached sandbox. */

@@ -7,15 +7,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libmnl/libmnl.h>
+#include <linux/ethtool.h>
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
 #include <linux/if_tun.h>
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
+#include <linux/sockios.h>
 #include <linux/veth.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 /* lo is the first device of every network namespace. */
@@ -23,6 +26,10 @@
 /* Largest request built here, and largest answer read (a device with all its attributes). */
 #define LINK_REQUEST_MAX 1024
 #define LINK_ANSWER_MAX 16384
+
+/* Tries, and the pause between them, until a new address is in use. */
+#define LINK_WAIT_TRIES 1000
+#define LINK_WAIT_PAUSE_US 200
 
 struct link_request {
 	union {
@@ -278,6 +285,21 @@ link_set_up(int rtnl, uint32_t ifindex, struct error *err)
 	return r < 0 ? error_sys(err, -r, "set device up") : 0;
 }
 
+void
+link_settle(const char *name)
+{
+	/* Asking a driver for its link makes the kernel work off what is pending for the device. */
+	struct ethtool_value link = {.cmd = ETHTOOL_GLINK};
+	struct ifreq ifr = {.ifr_data = (char *)&link};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return;
+	strncpy(ifr.ifr_name, name, sizeof(ifr.ifr_name) - 1);
+	(void)ioctl(fd, SIOCETHTOOL, &ifr);
+	close(fd);
+}
+
 static uint8_t
 link_family(const struct addr *addr)
 {
@@ -309,6 +331,37 @@ link_add_address(int rtnl, uint32_t ifindex, const struct addr *addr, uint8_t bi
 	mnl_attr_put(nlh, IFA_ADDRESS, link_addr_len(addr), addr->bytes);
 	r = link_talk(rtnl, nlh);
 	return r < 0 ? error_sys(err, -r, "add address %s", addr_format(addr, text)) : 0;
+}
+
+/* Is a packet to the address for a socket here? */
+static bool
+link_is_local(int rtnl, const struct addr *addr)
+{
+	struct link_request request;
+	struct nlmsghdr *nlh = link_request_start(&request, RTM_GETROUTE, 0);
+	struct rtmsg *rtm = mnl_nlmsg_put_extra_header(nlh, sizeof(*rtm));
+	char answer[LINK_ANSWER_MAX];
+	const struct nlmsghdr *first = (const struct nlmsghdr *)(const void *)answer;
+	ssize_t len;
+
+	rtm->rtm_family = link_family(addr);
+	rtm->rtm_dst_len = (uint8_t)(link_addr_len(addr) * 8);
+	mnl_attr_put(nlh, RTA_DST, link_addr_len(addr), addr->bytes);
+	if (link_send(rtnl, nlh) < 0)
+		return true;
+	len = recv(rtnl, answer, sizeof(answer), 0);
+	if (len < 0 || !mnl_nlmsg_ok(first, (int)len) || first->nlmsg_type != RTM_NEWROUTE)
+		return false;
+	return ((const struct rtmsg *)mnl_nlmsg_get_payload(first))->rtm_type == RTN_LOCAL;
+}
+
+void
+link_wait_address(int rtnl, const struct addr *addr)
+{
+	static const struct timespec pause = {.tv_nsec = LINK_WAIT_PAUSE_US * 1000L};
+
+	for (int i = 0; i < LINK_WAIT_TRIES && !link_is_local(rtnl, addr); i++)
+		nanosleep(&pause, NULL);
 }
 
 /* A dump callback: context is the ifindex whose addresses must be settled. */

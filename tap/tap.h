@@ -126,6 +126,10 @@ int tap_foreign_sockets(struct tap *tap, size_t *ret_count, struct error *err);
  * keep: leave namespace, device and base table for tap_attach(adopt) after a restart; sets are flushed. */
 void tap_detach(struct tap *tap, bool keep);
 
+/* Remove what an earlier run kept for a sandbox (name as tap_config_check allows it) that will not be adopted: file and
+ * mount, and with them the namespace and its device. Harmless when there is nothing. */
+void tap_forget(const char *name, const char *netns_dir);
+
 /* The host-side second layer: table inet <table_name>, output chain for sockets of uid: refuse never-list destinations
  * except the resolvers (any port 53). Replaces an earlier one of that name. */
 struct tap_host_resolver {
