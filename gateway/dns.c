@@ -132,6 +132,11 @@ dns_udp_reply(const struct dns_origin *origin, const uint8_t *bytes, size_t len)
 static int
 udp_start(struct dns_server *server, struct dns_udp *udp, int fd)
 {
+	const int one = 1;
+
+	/* IPv6 has no local route for the addresses asked, and takes them as a source only with this; on an IPv4 socket
+	 * it fails, and is not needed. */
+	(void)setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &one, sizeof(one));
 	udp->server = server;
 	udp->source.fd = fd;
 	udp->source.handler = udp_handler;
