@@ -28,7 +28,7 @@ static const char *const insert_sql[] = {
     [INSERT_REFUSED] =
 	CONNECTION_COLUMNS "DO UPDATE SET seq = excluded.seq, count = excluded.count, last_ts = excluded.last_ts "
 			   "WHERE excluded.count > count",
-    /* A crash is only supposed (an auditor that restarts cannot see all senders at once): the sender's word wins. */
+    /* A crash is inferred from a process's end; the sender's own word about the connection wins. */
     [INSERT_CLOSE] =
 	"UPDATE connections SET seq = ?2, closed_ts = ?3, bytes_out = ?4, bytes_in = ?5, duration_us = ?6, "
 	"end = ?7, reason = ?8, verdict = ?9 WHERE id = ?1 AND end IN (0, 11, 12)",

@@ -483,9 +483,10 @@ query_follow(struct query *query, const struct query_row **ret_row, struct error
 #define SUMMARY_SQL                                                                                                    \
 	"SELECT kind, what, proto, dport, verdict, reason, CAST(total(count) AS INTEGER) AS n, "                       \
 	"CAST(total(bytes_out) AS INTEGER), CAST(total(bytes_in) AS INTEGER) FROM ("                                   \
-	"SELECT 1 AS kind, coalesce(name, name_raw, dst) AS what, proto, dport, verdict, reason, count, bytes_out, "   \
+	"SELECT 1 AS kind, coalesce(name, name_raw, dst, '-') AS what, proto, dport, verdict, reason, count, "         \
+	"bytes_out, "                                                                                                  \
 	"bytes_in FROM connections WHERE sandbox_id = :sandbox AND id > :since "                                       \
-	"UNION ALL SELECT 2, coalesce(qname, qname_raw), 0, 0, verdict, reason, count, 0, 0 FROM dns "                 \
+	"UNION ALL SELECT 2, coalesce(qname, qname_raw, '.'), 0, 0, verdict, reason, count, 0, 0 FROM dns "            \
 	"WHERE sandbox_id = :sandbox AND id > :since AND verdict <> 0) "                                               \
 	"GROUP BY kind, what, proto, dport, verdict, reason ORDER BY n DESC, kind, what, dport LIMIT :max"
 

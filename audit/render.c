@@ -160,7 +160,7 @@ render_index(int64_t value)
 	return value < 0 || value > INT32_MAX ? UINT32_MAX : (unsigned int)value;
 }
 
-/* "name:port (address)", "address:port", "[v6]:port"; no port where there is none. */
+/* "name:port (address)", "address:port", "[v6]:port"; no port where there is none; "-" for many addresses. */
 static void
 render_target(FILE *out, const struct query_row *row)
 {
@@ -172,8 +172,10 @@ render_target(FILE *out, const struct query_row *row)
 	if (row->dport != 0)
 		snprintf(port, sizeof(port), ":%" PRId64, row->dport);
 	bracket = strchr(dst, ':') != NULL && row->dport != 0;
-	if (name[0] != '\0')
+	if (name[0] != '\0' && dst[0] != '\0')
 		fprintf(out, "%s%s (%s)", name, port, dst);
+	else if (dst[0] == '\0')
+		fprintf(out, "%s%s", name[0] == '\0' ? "-" : name, port);
 	else
 		fprintf(out, "%s%s%s%s", bracket ? "[" : "", dst, bracket ? "]" : "", port);
 }
@@ -382,22 +384,27 @@ json_put_dns(json_t *object, const struct query_row *row)
 		json_object_set_new(object, "rtt_ms", json_real((double)row->upstream_us / 1000));
 }
 
+static const char *
+render_kind(const struct query_row *row)
+{
+	if (row->kind == QUERY_DNS)
+		return "dns";
+	if (row->kind == QUERY_EVENT)
+		return "event";
+	return row->verdict == VERDICT_ALLOWED ? "flow" : "deny";
+}
+
 static json_t *
 render_object(const struct query_row *row)
 {
 	json_t *object = json_object();
-	bool flow = row->kind == QUERY_CONNECTION && row->verdict == VERDICT_ALLOWED;
 	char word[40];
 
 	json_put_integer(object, "v", RENDER_JSON_VERSION);
 	json_put_text(object, "ts", render_time_utc(row->ts_us, word));
 	snprintf(word, sizeof(word), "%016" PRIx64, row->id);
 	json_put_text(object, "id", word);
-	json_put_text(object, "kind",
-	    row->kind == QUERY_DNS         ? "dns"
-		: row->kind == QUERY_EVENT ? "event"
-		: flow                     ? "flow"
-					   : "deny");
+	json_put_text(object, "kind", render_kind(row));
 	json_put_bytes(object, "sandbox", row->sandbox);
 	if (row->sandbox_id != 0)
 		json_put_integer(object, "sandbox_id", row->sandbox_id);

@@ -12,170 +12,30 @@
 
 #include "audit/insert.h"
 #include "audit/schema.h"
-#include "base/clock.h"
+#include "audit/store_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-/* The database and what SQLite keeps beside it. */
-static const char *const store_suffixes[] = {"", "-wal", "-shm"};
-#define STORE_FILES (sizeof(store_suffixes) / sizeof(store_suffixes[0]))
-
-/* The group reads with the command line; nobody else. */
-#define STORE_MODE 0640
-
-struct store_file {
-	dev_t dev;
-	ino_t ino;
-};
-
 struct store {
-	char path[PATH_MAX]; /* of the directory no symbolic link is left in it */
-	int lock_fd;
+	struct store_file file;
 	sqlite3 *db;
 	struct insert insert;
 	sqlite3_stmt *begin, *commit;
 	struct checkpoint *checkpoint; /* NULL until started */
-	struct store_file files[STORE_FILES];
-	int64_t last_known_us; /* newest time in the file when it was opened */
-	bool had_one;          /* the lock file was there before */
+	int64_t last_known_us;         /* newest time in the file when it was opened */
 	bool must_reopen;
 };
-
-static int
-store_path(char ret_path[PATH_MAX], const char *base, const char *suffix)
-{
-	int n = snprintf(ret_path, PATH_MAX, "%s%s", base, suffix);
-
-	return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
-}
-
-/* SQLite refuses any symbolic link on the way (SQLITE_OPEN_NOFOLLOW); the administrator's own ones above our directory
- * are fine, so they are resolved first. */
-static int
-store_resolve(struct store *store, const char *path, struct error *err)
-{
-	char dir_copy[PATH_MAX], base_copy[PATH_MAX], resolved[PATH_MAX];
-
-	if (store_path(dir_copy, path, "") < 0 || store_path(base_copy, path, "") < 0)
-		return error_sys(err, ENAMETOOLONG, "%s", path);
-	if (realpath(dirname(dir_copy), resolved) == NULL)
-		return error_sys(err, errno, "%s", path);
-	if (snprintf(store->path, sizeof(store->path), "%s/%s", resolved, basename(base_copy)) >=
-	    (int)sizeof(store->path))
-		return error_sys(err, ENAMETOOLONG, "%s", path);
-	return 0;
-}
-
-static int
-store_lock(struct store *store, struct error *err)
-{
-	char path[PATH_MAX];
-
-	if (store_path(path, store->path, ".lock") < 0)
-		return error_sys(err, ENAMETOOLONG, "%s.lock", store->path);
-	store->had_one = access(path, F_OK) == 0;
-	store->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, STORE_MODE);
-	if (store->lock_fd < 0)
-		return error_sys(err, errno, "%s", path);
-	if (flock(store->lock_fd, LOCK_EX | LOCK_NB) == 0)
-		return 0;
-	if (errno == EWOULDBLOCK)
-		return error_set(err, ERROR_EXISTS, "another posternd writes %s", store->path);
-	return error_sys(err, errno, "%s", path);
-}
-
-/* A name that nothing has yet. */
-static int
-store_aside_path(struct store *store, char ret_path[PATH_MAX], struct error *err)
-{
-	int64_t now_s = clock_real_us() / 1000000;
-	char suffix[64];
-
-	for (int n = 0; n < STORE_SET_ASIDE_MAX; n++) {
-		if (n == 0)
-			snprintf(suffix, sizeof(suffix), ".corrupt-%" PRId64, now_s);
-		else
-			snprintf(suffix, sizeof(suffix), ".corrupt-%" PRId64 ".%d", now_s, n);
-		if (store_path(ret_path, store->path, suffix) < 0)
-			return error_sys(err, ENAMETOOLONG, "%s", store->path);
-		if (access(ret_path, F_OK) < 0)
-			return 0;
-	}
-	return error_set(err, ERROR_SYSTEM, "too many corrupt files beside %s", store->path);
-}
-
-/* Rename the database and its companions to names that sqlite3 opens together, too. */
-static int
-store_set_aside(struct store *store, const char *why, struct store_opening *opening, struct error *err)
-{
-	char from[PATH_MAX], to[PATH_MAX], aside[PATH_MAX];
-
-	if (store_aside_path(store, aside, err) < 0)
-		return -1;
-	for (size_t i = 0; i < STORE_FILES; i++) {
-		if (store_path(from, store->path, store_suffixes[i]) < 0 ||
-		    store_path(to, aside, store_suffixes[i]) < 0)
-			return error_sys(err, ENAMETOOLONG, "%s", aside);
-		if (rename(from, to) < 0 && errno != ENOENT)
-			return error_sys(err, errno, "cannot set %s aside", from);
-	}
-	opening->replaced = true;
-	snprintf(opening->why, sizeof(opening->why), "%s", why);
-	snprintf(opening->moved_to, sizeof(opening->moved_to), "%s", aside);
-	return 0;
-}
-
-/* Make an empty file with the right mode whatever the umask, before SQLite opens it. A log left behind by a database
- * that is gone is kept: it holds records. */
-static int
-store_precreate(struct store *store, struct store_opening *opening, struct error *err)
-{
-	char wal[PATH_MAX];
-	struct stat st;
-	int fd;
-
-	if (lstat(store->path, &st) == 0) {
-		if (!S_ISREG(st.st_mode))
-			return error_set(err, ERROR_PERMISSION, "%s is not a regular file", store->path);
-		return 0;
-	}
-	if (errno != ENOENT)
-		return error_sys(err, errno, "%s", store->path);
-	if (store_path(wal, store->path, "-wal") == 0 && stat(wal, &st) == 0 && st.st_size > 0) {
-		if (store_set_aside(store, "the database is gone, its -wal is left", opening, err) < 0)
-			return -1;
-	} else if (store->had_one && !opening->replaced) {
-		opening->replaced = true;
-		snprintf(opening->why, sizeof(opening->why), "the database is gone");
-	}
-	fd = open(store->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, STORE_MODE);
-	if (fd < 0)
-		return error_sys(err, errno, "cannot make %s", store->path);
-	if (fchmod(fd, STORE_MODE) < 0) {
-		error_sys(err, errno, "%s", store->path);
-		close(fd);
-		return -1;
-	}
-	close(fd);
-	return 0;
-}
 
 static int
 store_exec(struct store *store, const char *sql, struct error *err)
 {
 	if (sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK)
 		return 0;
-	return schema_error(err, store->db, store->path);
+	return schema_error(err, store->db, store->file.path);
 }
 
 /* Only integer results. */
@@ -186,11 +46,11 @@ store_integer(struct store *store, const char *sql, int64_t *ret_value, struct e
 	int rc;
 
 	if (sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL) != SQLITE_OK)
-		return schema_error(err, store->db, store->path);
+		return schema_error(err, store->db, store->file.path);
 	rc = sqlite3_step(stmt);
 	*ret_value = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
 	if (rc != SQLITE_ROW)
-		schema_error(err, store->db, store->path);
+		schema_error(err, store->db, store->file.path);
 	sqlite3_finalize(stmt);
 	return rc == SQLITE_ROW ? 0 : -1;
 }
@@ -204,14 +64,14 @@ store_quick_check(struct store *store, struct error *err)
 	int rc;
 
 	if (sqlite3_prepare_v2(store->db, "PRAGMA quick_check(1)", -1, &stmt, NULL) != SQLITE_OK)
-		return schema_error(err, store->db, store->path);
+		return schema_error(err, store->db, store->file.path);
 	rc = sqlite3_step(stmt);
 	if (rc == SQLITE_ROW)
 		text = (const char *)sqlite3_column_text(stmt, 0);
 	if (rc != SQLITE_ROW)
-		rc = schema_error(err, store->db, store->path);
+		rc = schema_error(err, store->db, store->file.path);
 	else if (text == NULL || strcmp(text, "ok") != 0)
-		rc = error_set(err, ERROR_CORRUPT, "%s: %s", store->path, text == NULL ? "no memory" : text);
+		rc = error_set(err, ERROR_CORRUPT, "%s: %s", store->file.path, text == NULL ? "no memory" : text);
 	else
 		rc = 0;
 	sqlite3_finalize(stmt);
@@ -239,7 +99,7 @@ store_configure(struct store *store, struct error *err)
 	sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 	sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 	if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_PERSIST_WAL, &one) != SQLITE_OK)
-		return schema_error(err, store->db, store->path);
+		return schema_error(err, store->db, store->file.path);
 	return store_exec(store,
 	    "PRAGMA synchronous = FULL; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY; "
 	    "PRAGMA cache_size = -16384; PRAGMA journal_size_limit = 67108864; PRAGMA wal_autocheckpoint = 0",
@@ -258,9 +118,9 @@ store_load(struct store *store, struct store_opening *opening, struct error *err
 		return error_set(err, ERROR_USAGE,
 		    "%s was made by a newer postern (schema after %d); upgrade this one, or move "
 		    "the file away",
-		    store->path, SCHEMA_VERSION);
+		    store->file.path, SCHEMA_VERSION);
 	if (state == SCHEMA_FOREIGN)
-		return error_set(err, ERROR_CORRUPT, "%s is another program's database", store->path);
+		return error_set(err, ERROR_CORRUPT, "%s is another program's database", store->file.path);
 	if (state == SCHEMA_OURS && store_quick_check(store, err) < 0)
 		return -1;
 	if (store_exec(store, "PRAGMA journal_mode = WAL", err) < 0)
@@ -271,21 +131,6 @@ store_load(struct store *store, struct store_opening *opening, struct error *err
 		opening->created = true;
 	}
 	return schema_fill_words(store->db, err);
-}
-
-static int
-store_identify(struct store *store, struct error *err)
-{
-	char path[PATH_MAX];
-	struct stat st;
-
-	for (size_t i = 0; i < STORE_FILES; i++) {
-		if (store_path(path, store->path, store_suffixes[i]) < 0 || stat(path, &st) < 0)
-			return error_sys(err, errno, "%s%s", store->path, store_suffixes[i]);
-		store->files[i].dev = st.st_dev;
-		store->files[i].ino = st.st_ino;
-	}
-	return 0;
 }
 
 /* Statements, numbering, time of the last sign of life, and which files these are. */
@@ -307,9 +152,9 @@ store_prepare(struct store *store, struct error *err)
 	if (insert_prepare(&store->insert, store->db, seq) != SQLITE_OK ||
 	    sqlite3_prepare_v2(store->db, "BEGIN IMMEDIATE", -1, &store->begin, NULL) != SQLITE_OK ||
 	    sqlite3_prepare_v2(store->db, "COMMIT", -1, &store->commit, NULL) != SQLITE_OK)
-		return schema_error(err, store->db, store->path);
+		return schema_error(err, store->db, store->file.path);
 	sqlite3_wal_hook(store->db, store_hook, store);
-	return store_identify(store, err);
+	return store_file_identify(&store->file, err);
 }
 
 static void
@@ -337,7 +182,7 @@ store_blames_file(struct store *store)
 	case SQLITE_TOOBIG:
 		return true;
 	case SQLITE_READONLY: /* the header says so, unless permissions do */
-		return access(store->path, W_OK) == 0;
+		return access(store->file.path, W_OK) == 0;
 	default:
 		return false;
 	}
@@ -346,11 +191,11 @@ store_blames_file(struct store *store)
 static int
 store_open_file(struct store *store, struct store_opening *opening, struct error *err)
 {
-	if (store_precreate(store, opening, err) < 0)
+	if (store_file_make(&store->file, opening, err) < 0)
 		return -1;
-	if (sqlite3_open_v2(store->path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW,
-		NULL) != SQLITE_OK)
-		schema_error(err, store->db, store->path);
+	if (sqlite3_open_v2(store->file.path, &store->db,
+		SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW, NULL) != SQLITE_OK)
+		schema_error(err, store->db, store->file.path);
 	else if (store_load(store, opening, err) == 0 && store_prepare(store, err) == 0)
 		return 0;
 	else if (err->code == ERROR_SYSTEM && store_blames_file(store))
@@ -371,13 +216,12 @@ store_open(const char *path, struct store_opening *ret_opening, struct error *er
 		error_sys(err, ENOMEM, "%s", path);
 		return NULL;
 	}
-	store->lock_fd = -1;
-	if (store_resolve(store, path, err) < 0 || store_lock(store, err) < 0) {
+	if (store_file_lock(&store->file, path, err) < 0) {
 		store_close(store);
 		return NULL;
 	}
 	rc = store_open_file(store, &opening, &why);
-	if (rc < 0 && why.code == ERROR_CORRUPT && store_set_aside(store, why.text, &opening, &why) == 0)
+	if (rc < 0 && why.code == ERROR_CORRUPT && store_file_set_aside(&store->file, why.text, &opening, &why) == 0)
 		rc = store_open_file(store, &opening, &why);
 	if (rc < 0) {
 		error_set(err, why.code, "%s", why.text);
@@ -395,8 +239,7 @@ store_close(struct store *store)
 		return;
 	if (store->db != NULL)
 		store_close_file(store);
-	if (store->lock_fd >= 0)
-		close(store->lock_fd);
+	store_file_unlock(&store->file);
 	free(store);
 }
 
@@ -404,7 +247,7 @@ int
 store_start_checkpoints(struct store *store, struct error *err)
 {
 	if (store->checkpoint == NULL)
-		store->checkpoint = checkpoint_start(store->path, err);
+		store->checkpoint = checkpoint_start(store->file.path, err);
 	return store->checkpoint == NULL ? -1 : 0;
 }
 
@@ -431,18 +274,10 @@ store_must_reopen(const struct store *store)
 int
 store_check(struct store *store, struct error *err)
 {
-	char path[PATH_MAX];
-	struct stat st;
-
-	for (size_t i = 0; i < STORE_FILES; i++) {
-		if (store_path(path, store->path, store_suffixes[i]) == 0 && stat(path, &st) == 0 &&
-		    st.st_dev == store->files[i].dev && st.st_ino == store->files[i].ino)
-			continue;
-		store->must_reopen = true;
-		return error_set(
-		    err, ERROR_CORRUPT, "%s%s was removed or replaced while in use", store->path, store_suffixes[i]);
-	}
-	return 0;
+	if (store_file_check(&store->file, err) == 0)
+		return 0;
+	store->must_reopen = true;
+	return -1;
 }
 
 /* The batch is lost. Full and busy pass by themselves; after anything else the connection is not trusted again. */
@@ -451,7 +286,7 @@ store_fail(struct store *store, int rc, struct error *err)
 {
 	int primary = rc & 0xff;
 
-	schema_error(err, store->db, store->path);
+	schema_error(err, store->db, store->file.path);
 	if (primary != SQLITE_FULL && primary != SQLITE_BUSY && primary != SQLITE_NOMEM)
 		store->must_reopen = true;
 	if (store_has_batch(store))

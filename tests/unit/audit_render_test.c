@@ -110,6 +110,11 @@ test_refused_packets(void **state)
 	row.dst = text("2600::1");
 	render(&row, false);
 	assert_non_null(strstr(short_line, "icmp6 2600::1  never_address"));
+	/* Counted, not logged one by one. */
+	row.dst = (struct query_text){NULL, 0};
+	render(&row, false);
+	assert_non_null(strstr(short_line, "icmp6 -  never_address"));
+	assert_null(strstr(json_line, "\"dst\""));
 }
 
 static void
