@@ -69,7 +69,7 @@ reader_u16(struct reader *r)
 {
 	const uint8_t *p = reader_bytes(r, 2);
 
-	return p == NULL ? 0 : (uint16_t)(p[0] << 8 | p[1]);
+	return (uint16_t)(p == NULL ? 0 : p[0] << 8 | p[1]);
 }
 
 static inline uint32_t
