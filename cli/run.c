@@ -37,7 +37,7 @@ const char cli_run_usage[] =
     "\n"
     "  -a, --allow RULE    host, *.host, cidr; with :PORTS and /udp as in postern-policy(5); may be repeated\n"
     "  -d, --deny RULE     likewise; deny beats allow\n"
-    "  -p, --policy FILE   a policy file\n"
+    "  -f, --policy FILE   a policy file\n"
     "  -n, --name NAME     the sandbox's name in the log (default: run-PID)\n"
     "  -R, --runtime-dir DIR  where the daemon's socket is\n"
     "  -q, --quiet         no summary at the end\n"
@@ -93,14 +93,14 @@ static int
 run_options(struct run *run, int argc, char **argv)
 {
 	static const struct option longs[] = {{"allow", required_argument, NULL, 'a'}, {"deny", required_argument, NULL, 'd'},
-		{"policy", required_argument, NULL, 'p'}, {"name", required_argument, NULL, 'n'},
+		{"policy", required_argument, NULL, 'f'}, {"name", required_argument, NULL, 'n'},
 		{"runtime-dir", required_argument, NULL, 'R'}, {"quiet", no_argument, NULL, 'q'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	struct error err = {.code = ERROR_NONE};
 	int c;
 
 	optind = 0; /* glibc: start anew, postern has parsed its own words */
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, "+a:d:p:n:R:qh", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "+a:d:f:n:R:qh", longs, NULL)) != -1) {
 		switch (c) {
 		case 'a':
 			run_add_rule(run, RULE_ALLOW, optarg, &err);
@@ -108,7 +108,7 @@ run_options(struct run *run, int argc, char **argv)
 		case 'd':
 			run_add_rule(run, RULE_DENY, optarg, &err);
 			break;
-		case 'p':
+		case 'f':
 			policy_text_read(optarg, run->attach, &err);
 			break;
 		case 'n':

@@ -129,7 +129,7 @@ stranger_daemon_gone() { ! pgrep -u "$STRANGER" postern >/dev/null; }
 	run --separate-stderr env CURL_CA_BUNDLE="$LAB/tls/ca.crt" postern run --policy "$LAB/tmp/run.yaml" --name by-file -- \
 		curl -sS https://www.lab-a.com/
 	equal "exit status" 0 "$status"
-	log_has by-file '.verdict == "allowed" and .name == "www.lab-a.com" and (.rule | test("run.yaml:4"))'
+	log_has by-file '.verdict == "allowed" and .name == "www.lab-a.com" and (.rule | test("run.yaml:3"))'
 	run postern list -o json
 	equal "sandboxes left" "[]" "$(jq -c '.sandboxes // .' <<<"$output")"
 	posternd_stop
