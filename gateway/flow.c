@@ -41,15 +41,27 @@ flow_loop(const struct flow *flow)
 	return flow->sandbox->gateway->loop;
 }
 
-bool
-flow_buffer_reserve(struct flow_buffer *buffer, size_t size)
+/* What a buffer of this size counts against its sandbox. */
+static size_t
+flow_buffer_charge(size_t size)
 {
+	return size > FLOW_BUFFER_FIRST ? size - FLOW_BUFFER_FIRST : 0;
+}
+
+bool
+flow_buffer_reserve(struct flow *flow, size_t size)
+{
+	struct flow_buffer *buffer = &flow->in;
+	size_t charge = flow_buffer_charge(size) - flow_buffer_charge(buffer->size);
 	uint8_t *bytes;
 
 	if (size > buffer->size) {
+		if (charge > FLOW_BUFFERED_MAX - flow->list->buffered)
+			return false;
 		bytes = realloc(buffer->bytes, size);
 		if (bytes == NULL)
 			return false;
+		flow->list->buffered += charge;
 		buffer->bytes = bytes;
 		buffer->size = size;
 	}
@@ -57,10 +69,19 @@ flow_buffer_reserve(struct flow_buffer *buffer, size_t size)
 }
 
 void
-flow_buffer_free(struct flow_buffer *buffer)
+flow_buffer_free(struct flow *flow)
 {
-	free(buffer->bytes);
-	*buffer = (struct flow_buffer){0};
+	flow->list->buffered -= flow_buffer_charge(flow->in.size);
+	free(flow->in.bytes);
+	flow->in = (struct flow_buffer){0};
+}
+
+void
+flow_buffer_to_prefix(struct flow *flow)
+{
+	relay_prefix_own(&flow->out, flow->in.bytes, flow->in.len);
+	flow->list->buffered -= flow_buffer_charge(flow->in.size);
+	flow->in = (struct flow_buffer){0};
 }
 
 void
@@ -115,7 +136,7 @@ flow_end(struct flow *flow, enum end_reason end, enum verdict verdict, enum reas
 	loop_timer_stop(gateway->loop, &flow->timer);
 	relay_clear(&flow->out);
 	relay_clear(&flow->back);
-	flow_buffer_free(&flow->in);
+	flow_buffer_free(flow);
 	flow_drop_hello(flow);
 	free(flow->http);
 	flow->http = NULL;
@@ -146,7 +167,7 @@ flow_refuse(struct flow *flow, const struct gateway_verdict *verdict, const stru
 	if (flow->mode == FLOW_HTTP && verdict->reason != REASON_NOT_HTTP && flow_http_answer(flow, verdict, said)) {
 		flow->state = FLOW_LINGERING;
 		flow_close_fd(flow, &flow->origin, &flow->origin_fd, true);
-		flow_buffer_free(&flow->in);
+		flow_buffer_free(flow);
 		if (loop_timer_set(flow_loop(flow), &flow->timer, FLOW_LINGER_MS) == 0)
 			return;
 	}
@@ -180,10 +201,8 @@ flow_establish(struct flow *flow)
 {
 	loop_timer_stop(flow_loop(flow), &flow->timer);
 	flow->state = FLOW_RELAYING;
-	if (flow->mode != FLOW_HTTP) {
-		relay_prefix_own(&flow->out, flow->in.bytes, flow->in.len);
-		flow->in = (struct flow_buffer){0};
-	}
+	if (flow->mode != FLOW_HTTP)
+		flow_buffer_to_prefix(flow);
 	flow_pump(flow, true, true);
 }
 
@@ -252,6 +271,17 @@ flow_incomplete(struct flow *flow, const char *detail)
 		flow_tls_incomplete(flow, detail);
 }
 
+/* READING: the sandbox's buffers are full, or there is no memory. */
+static void
+flow_no_room(struct flow *flow)
+{
+	struct gateway_verdict verdict =
+	    flow_verdict(VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS, "too much of unfinished first messages");
+	struct flow_said said = {0};
+
+	flow_refuse(flow, &verdict, &said);
+}
+
 /* READING: take what the guest sent. */
 static void
 flow_read(struct flow *flow)
@@ -262,8 +292,8 @@ flow_read(struct flow *flow)
 
 	if (flow->in.len == size)
 		size = size * 2 < max ? size * 2 : max;
-	if (!flow_buffer_reserve(&flow->in, size)) {
-		flow_incomplete(flow, "no room for more of the first message");
+	if (!flow_buffer_reserve(flow, size)) {
+		flow_no_room(flow);
 		return;
 	}
 	n = recv(flow->guest_fd, flow->in.bytes + flow->in.len, flow->in.size - flow->in.len, MSG_DONTWAIT);
@@ -477,8 +507,8 @@ flow_timer_handler(struct loop_timer *timer)
 	case FLOW_LINGERING:
 		flow_end(flow, END_REFUSED, VERDICT_DENIED, REASON_ALLOWED, false);
 		break;
-	case FLOW_RELAYING: /* armed only while a record is under way */
-		flow_end(flow, END_ERROR, VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, true);
+	case FLOW_RELAYING:
+		flow_http_late(flow);
 		break;
 	case FLOW_ENDED:
 		break;

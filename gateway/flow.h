@@ -22,9 +22,15 @@
 /* Bytes that a peer does not acknowledge, or does not make room for, end the connection after this (CASES E-19). Long
  * enough for a stopped reader, as a paused download is one; it bounds the keepalive probes too. */
 #define FLOW_USER_TIMEOUT_MS 300000
-/* Room first made for a hello or head, and that of a connection whose requests are passing (none while it is idle). */
+/* Room first made for a hello or head; that of a connection whose requests are passing (none while it is idle), which
+ * grows only for a head that needs it; and the most it grows to. */
 #define FLOW_BUFFER_FIRST 4096
+#define FLOW_BUFFER_HTTP 16384
 #define FLOW_BUFFER_HTTP_MAX 65536
+/* Bytes of such buffers beyond the first room that one sandbox may have, so that a thousand connections, each with a long
+ * beginning of a hello, cannot fill the gateway. (The TLS reader takes as much again at most.) Beyond it a connection
+ * that needs more is refused as limit_connections. */
+#define FLOW_BUFFERED_MAX (16u << 20)
 
 enum flow_mode {
 	FLOW_RAW,  /* the server may speak first: judged by lease or address rule alone */
@@ -40,7 +46,8 @@ enum flow_mode {
  *           watched for a reset only. No payload byte was passed on. Left by flow_establish when both are done, or by
  *           flow_end. Timer: GATEWAY_CONNECT_MS.
  * RELAYING  payload passes. The kernel's keepalive and user timeout end dead peers. FLOW_HTTP: while the record of
- *           another host's request is under way, the request waits; timer GATEWAY_CONNECT_MS then, none otherwise.
+ *           another host's request is under way, the request waits, timer GATEWAY_CONNECT_MS; while a later head is
+ *           incomplete, timer GATEWAY_HEAD_MS. No timer otherwise.
  * LINGERING HTTP refusal: record complete, answer sent and FIN behind it; what the guest still sends is dropped. No
  *           origin. Timer: FLOW_LINGER_MS.
  * ENDED     descriptors closed, records complete, off the list; only the memory waits for the end of the round. */
@@ -71,6 +78,7 @@ struct flow_list {
 	struct sandbox *sandbox;
 	struct flow *first;
 	size_t count;
+	size_t buffered; /* bytes of all flows' buffers, each counted beyond FLOW_BUFFER_FIRST */
 };
 
 struct flow_buffer {
@@ -127,9 +135,11 @@ void flow_open(struct flow *flow, const struct gateway_verdict *verdict, const s
 void flow_refuse(struct flow *flow, const struct gateway_verdict *verdict, const struct flow_said *said);
 /* RELAYING: move bytes in the named directions, then watch what each waits for. May end the flow. */
 void flow_pump(struct flow *flow, bool out, bool back);
-/* Make the buffer this big (never smaller). Is there room for one more byte then? */
-bool flow_buffer_reserve(struct flow_buffer *buffer, size_t size);
-void flow_buffer_free(struct flow_buffer *buffer);
+/* Make the flow's buffer this big (never smaller), within FLOW_BUFFERED_MAX. Is there room for one more byte then? */
+bool flow_buffer_reserve(struct flow *flow, size_t size);
+void flow_buffer_free(struct flow *flow);
+/* The buffered bytes go first through flow->out. */
+void flow_buffer_to_prefix(struct flow *flow);
 /* Close with RST: whatever is still in the send buffer is not delivered. */
 void flow_close_reset(int fd);
 
@@ -170,6 +180,8 @@ enum relay_status flow_http_pump(struct flow *flow);
 bool flow_http_status(struct flow *flow);
 /* The record of another host's request is durable: let the request pass. */
 void flow_http_resume(struct flow *flow);
+/* RELAYING: the timer ran out on a later head, or on a record. Ends the flow. */
+void flow_http_late(struct flow *flow);
 /* Send an answer that explains the refusal. False when that is not possible. */
 bool flow_http_answer(struct flow *flow, const struct gateway_verdict *verdict, const struct flow_said *said);
 

@@ -172,8 +172,7 @@ flow_http_next_host(struct flow *flow)
 static enum flow_http_turn
 flow_http_go_opaque(struct flow *flow)
 {
-	relay_prefix_own(&flow->out, flow->in.bytes, flow->in.len);
-	flow->in = (struct flow_buffer){0};
+	flow_buffer_to_prefix(flow);
 	flow->out.status = RELAY_READING;
 	free(flow->http);
 	flow->http = NULL;
@@ -191,8 +190,10 @@ flow_http_parse(struct flow *flow)
 		enum http_request_event event = flow_http_next(flow, &used);
 		bool same = event == HTTP_REQUEST_HEAD && name_equal(&http->parser.head.host.name, &flow->verdict.name);
 
-		if (same)
+		if (same) {
 			http_request_accept(&http->parser);
+			loop_timer_stop(flow->sandbox->gateway->loop, &flow->timer);
+		}
 		if (event == HTTP_REQUEST_BODY || same) {
 			http->ready += used;
 			continue;
@@ -242,10 +243,12 @@ flow_http_flush(struct flow *flow)
 static enum relay_status
 flow_http_fill(struct flow *flow, bool *ret_more)
 {
+	size_t size = flow->in.len == flow->in.size ? flow->in.size * 2 : flow->in.size;
 	ssize_t n;
 
 	*ret_more = false;
-	if (!flow_buffer_reserve(&flow->in, FLOW_BUFFER_HTTP_MAX)) {
+	size = size < FLOW_BUFFER_HTTP ? FLOW_BUFFER_HTTP : size > FLOW_BUFFER_HTTP_MAX ? FLOW_BUFFER_HTTP_MAX : size;
+	if (!flow_buffer_reserve(flow, size) && !flow_buffer_reserve(flow, FLOW_BUFFER_FIRST)) {
 		flow->out.sys_errno = ENOMEM;
 		return RELAY_SOURCE_FAILED;
 	}
@@ -270,11 +273,39 @@ flow_http_fill(struct flow *flow, bool *ret_more)
 	return RELAY_FINISHED;
 }
 
+/* A turn is over: an idle connection holds no buffer, and a later head has a deadline as the first had. */
+static void
+flow_http_rest(struct flow *flow)
+{
+	struct loop *loop = flow->sandbox->gateway->loop;
+
+	if (flow->in.len == 0 || flow->out.status == RELAY_FINISHED)
+		flow_buffer_free(flow);
+	if (flow->http->pending)
+		return; /* the timer is the record's */
+	if (!http_request_in_head(&flow->http->parser, flow->in.len) || flow->out.status != RELAY_READING)
+		loop_timer_stop(loop, &flow->timer);
+	else if (!loop_timer_armed(&flow->timer) && loop_timer_set(loop, &flow->timer, GATEWAY_HEAD_MS) < 0)
+		flow_end(flow, END_ERROR, VERDICT_ALLOWED, REASON_INTERNAL_ERROR, true);
+}
+
+void
+flow_http_late(struct flow *flow)
+{
+	struct gateway_verdict verdict =
+	    flow_verdict(VERDICT_DENIED, REASON_HTTP_MALFORMED, "request head not complete in time");
+
+	if (flow->http != NULL && !flow->http->pending)
+		flow_http_cut(flow, &verdict);
+	else
+		flow_end(flow, END_ERROR, VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, true);
+}
+
 enum relay_status
 flow_http_pump(struct flow *flow)
 {
 	struct relay_way *out = &flow->out;
-	size_t turns = RELAY_TURN_BYTES / FLOW_BUFFER_HTTP_MAX;
+	size_t turns = RELAY_TURN_BYTES / FLOW_BUFFER_HTTP;
 	bool more = true;
 
 	if (out->status == RELAY_FINISHED || flow->http->pending)
@@ -284,22 +315,21 @@ flow_http_pump(struct flow *flow)
 
 		out->status = flow_http_flush(flow);
 		if (out->status != RELAY_READING)
-			return out->status;
+			break;
 		turn = flow_http_parse(flow);
 		if (turn == FLOW_HTTP_READY)
 			continue;
-		if (turn == FLOW_HTTP_HELD)
-			return out->status = RELAY_HELD;
 		if (turn == FLOW_HTTP_OVER)
 			return out->status;
-		if (!more || turns-- == 0)
+		if (turn == FLOW_HTTP_HELD)
+			out->status = RELAY_HELD;
+		if (turn == FLOW_HTTP_HELD || !more || turns-- == 0)
 			break;
 		out->status = flow_http_fill(flow, &more);
 		if (out->status != RELAY_READING)
 			break;
 	}
-	if (flow->in.len == 0 || out->status == RELAY_FINISHED)
-		flow_buffer_free(&flow->in); /* an idle connection holds none */
+	flow_http_rest(flow);
 	return out->status;
 }
 

@@ -283,7 +283,7 @@ http_request_upgraded(struct http_request *request, bool switched)
 }
 
 bool
-http_request_idle(const struct http_request *request, size_t len)
+http_request_in_head(const struct http_request *request, size_t len)
 {
-	return len == 0 && request->state == HTTP_STATE_HEAD;
+	return len > 0 && request->state == HTTP_STATE_HEAD;
 }

@@ -64,7 +64,7 @@ void http_request_accept(struct http_request *request);
 /* After HELD: the origin answered the Upgrade with 101 (or not, then requests follow as before). */
 void http_request_upgraded(struct http_request *request, bool switched);
 
-/* Is the stream between two requests (or was nothing received)? */
-bool http_request_idle(const struct http_request *request, size_t len);
+/* Are the len bytes that are left the beginning of a head? */
+bool http_request_in_head(const struct http_request *request, size_t len);
 
 #endif

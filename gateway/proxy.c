@@ -67,7 +67,7 @@ proxy_rest_handler(struct loop_timer *timer)
 		(void)loop_timer_set(loop, timer, PROXY_REST_MS);
 }
 
-/* Both ends of an accepted socket. False when the kernel does not say, or says the families differ. */
+/* Both ends of an accepted socket. False when the kernel does not say. */
 static bool
 proxy_ends(int fd, const struct sockaddr_storage *peer, struct flow_ends *ret_ends)
 {

@@ -124,6 +124,7 @@ tls_hello_setup(void)
 	context = SSL_CTX_new(TLS_server_method());
 	if (context == NULL)
 		return -ENOMEM;
+	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_client_hello_cb(context, tls_hello_callback, NULL);
 	if (SSL_CTX_add_custom_ext(
 		context, TLS_EXTENSION_ECH, SSL_EXT_CLIENT_HELLO, NULL, NULL, NULL, tls_hello_parse_ech, NULL) != 1) {

@@ -367,6 +367,32 @@ second_host_without_a_durable_record(void **state)
 	finish(&lab, guest, origin);
 }
 
+/* Later heads have the first one's deadline; a head in the middle of a busy stream does not inherit an older one. */
+static void
+case_B_24_later_head_dribbles(void **state)
+{
+	const struct record *last = NULL;
+	struct lab lab;
+	int guest, origin;
+
+	(void)state;
+	open_with(&lab, REQUEST, &guest, &origin);
+	hear(&lab, origin, REQUEST);
+	far_end_pass(lab.far, 3 * GATEWAY_HEAD_MS); /* idle is no crime */
+	for (int i = 0; i < 5; i++) {
+		say(&lab, guest, i == 0 ? "GET / HT" : "TP/1.1\r\n" H "\r\nGET / HT");
+		far_end_pass(lab.far, GATEWAY_HEAD_MS / 2);
+		assert_int_equal(lab_recv(&lab, guest), -EAGAIN);
+	}
+	far_end_pass(lab.far, GATEWAY_HEAD_MS);
+	assert_int_equal(lab_recv(&lab, guest), -ECONNRESET);
+	assert_int_equal(lab_expect_closed(&lab, 1, END_NEXT_HOST)->bytes_out, 5 * strlen(REQUEST));
+	far_end_count(lab.far, RECORD_FLOW_OPEN, &last);
+	assert_int_equal(last->flow.verdict, VERDICT_DENIED);
+	assert_int_equal(last->flow.reason, REASON_HTTP_MALFORMED);
+	finish(&lab, guest, origin);
+}
+
 static void
 case_F_33_edit_cuts_a_kept_alive_connection(void **state)
 {
@@ -504,6 +530,7 @@ main(void)
 	    cmocka_unit_test(case_B_22_second_request_malformed),
 	    cmocka_unit_test(second_host_allowed_gets_its_own_record),
 	    cmocka_unit_test(second_host_without_a_durable_record),
+	    cmocka_unit_test(case_B_24_later_head_dribbles),
 	    cmocka_unit_test(case_F_33_edit_cuts_a_kept_alive_connection),
 	    cmocka_unit_test(case_B_21_websocket),
 	    cmocka_unit_test(case_B_21_upgrade_not_taken),

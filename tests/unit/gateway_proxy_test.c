@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Raw and TLS connections from accept to closing record. */
+#include "gateway/flow.h"
 #include "tests/unit/gateway_proxy_lab.h"
 
 #include <sys/resource.h>
@@ -579,6 +580,46 @@ limits_of_connections(void **state)
 	lab_close(&lab);
 }
 
+/* A thousand long beginnings of a hello cannot fill the gateway, and what is finished opens all the same. */
+static void
+case_D_05_memory_of_unfinished_hellos(void **state)
+{
+	static int guests[320];
+	static uint8_t bytes[40000] = {0x16, 3, 1, 0x40, 0, 1, 0, 0xf0, 0};
+	const struct record *last = NULL;
+	struct lab lab;
+	uint8_t hello[512];
+	size_t refused;
+	int guest, origin;
+
+	(void)state;
+	/* Record headers where they belong: after each 16384 bytes. */
+	memcpy(bytes + 5 + 16384, "\x16\3\1\x40", 5);
+	memcpy(bytes + 2 * (5 + 16384), "\x16\3\1\x40", 5);
+	lab_open(&lab, 443, good);
+	for (int i = 0; i < 320; i++) {
+		guests[i] = lab_dial(&lab, ORIGIN4);
+		lab_send(&lab, guests[i], bytes, sizeof(bytes));
+	}
+	refused = far_end_count(lab.far, RECORD_FLOW_OPEN, &last);
+	assert_in_range(refused, 320 - FLOW_BUFFERED_MAX / (65536 - FLOW_BUFFER_FIRST) - 1, 60);
+	assert_int_equal(last->flow.verdict, VERDICT_LIMITED);
+	assert_int_equal(last->flow.reason, REASON_LIMIT_CONNECTIONS);
+	assert_int_equal(proxy_flow_count(&lab.sandbox), 320 - refused);
+	guest = lab_dial(&lab, ORIGIN4);
+	lab_send(&lab, guest, hello, lab_hello(hello, "good.example.com", false));
+	origin = lab_accept(&lab);
+	assert_true(origin >= 0);
+	close(guest);
+	close(origin);
+	for (int i = 0; i < 320; i++)
+		close(guests[i]);
+	for (int i = 0; i < 10; i++)
+		lab_settle(&lab);
+	assert_int_equal(proxy_flow_count(&lab.sandbox), 0);
+	lab_close(&lab);
+}
+
 static void
 without_an_auditor_nothing_opens(void **state)
 {
@@ -700,6 +741,7 @@ main(void)
 	    cmocka_unit_test(case_F_33_policy_edit_cuts_exactly),
 	    cmocka_unit_test(case_F_33_other_edits),
 	    cmocka_unit_test(limits_of_connections),
+	    cmocka_unit_test(case_D_05_memory_of_unfinished_hellos),
 	    cmocka_unit_test(without_an_auditor_nothing_opens),
 	    cmocka_unit_test(case_F_20_out_of_descriptors),
 	    cmocka_unit_test(detach_in_every_state),
