@@ -464,6 +464,39 @@ case_E_23_stopped_reader_and_the_other_direction(void **state)
 	lab_close(&lab);
 }
 
+/* Both sockets of a connection have the options that end a dead peer; the kernel does the rest. */
+static void
+case_E_19_dead_peers_are_noticed(void **state)
+{
+	struct lab lab;
+	int guest, origin, found = 0;
+
+	(void)state;
+	lab_open(&lab, 22, good);
+	guest = lab_dial(&lab, ORIGIN4);
+	origin = lab_accept(&lab);
+	for (int fd = 0; fd < 1024; fd++) {
+		struct sockaddr_storage peer;
+		socklen_t len = sizeof(peer), value_len = sizeof(int);
+		int value = 0;
+
+		if (fd == guest || fd == origin || getpeername(fd, (struct sockaddr *)&peer, &len) < 0 ||
+		    peer.ss_family != AF_INET)
+			continue;
+		assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &value, &value_len), 0);
+		assert_int_equal(value, 1);
+		assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &value, &value_len), 0);
+		assert_int_equal(value, FLOW_KEEPALIVE_IDLE_S);
+		assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &value, &value_len), 0);
+		assert_int_equal(value, FLOW_USER_TIMEOUT_MS);
+		found++;
+	}
+	assert_int_equal(found, 2);
+	close(guest);
+	close(origin);
+	lab_close(&lab);
+}
+
 static void
 case_F_33_policy_edit_cuts_exactly(void **state)
 {
@@ -738,6 +771,7 @@ main(void)
 	    cmocka_unit_test(case_E_21_reset_passes_on),
 	    cmocka_unit_test(case_E_21_reset_behind_a_stopped_reader),
 	    cmocka_unit_test(case_E_23_stopped_reader_and_the_other_direction),
+	    cmocka_unit_test(case_E_19_dead_peers_are_noticed),
 	    cmocka_unit_test(case_F_33_policy_edit_cuts_exactly),
 	    cmocka_unit_test(case_F_33_other_edits),
 	    cmocka_unit_test(limits_of_connections),
