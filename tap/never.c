@@ -32,7 +32,7 @@ never_prefix_last(const uint8_t *first, uint8_t bits, size_t len, uint8_t *last)
 		size_t from = i * 8;
 		uint8_t host = from >= bits ? 0xff : bits - from >= 8 ? 0 : (uint8_t)(0xff >> (bits - from));
 
-		last[i] = first[i] | host;
+		last[i] = (uint8_t)(first[i] | host);
 	}
 }
 
