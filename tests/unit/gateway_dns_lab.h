@@ -372,11 +372,11 @@ lab_send(struct lab *lab, const char *server, const struct wire *w)
 	assert_int_equal(sendto(lab->guest, w->bytes, w->len, 0, (struct sockaddr *)&sa, len), (ssize_t)w->len);
 }
 
-/* The next datagram for the guest; false when none comes. */
+/* The next datagram for the guest, if one comes within so many rounds. */
 static inline bool
-lab_receive(struct lab *lab)
+lab_receive_within(struct lab *lab, int rounds)
 {
-	for (int i = 0; i < 60; i++) {
+	for (int i = 0; i < rounds; i++) {
 		struct sockaddr_storage from;
 		socklen_t len = sizeof(from);
 		ssize_t n = recvfrom(lab->guest, lab->reply, sizeof(lab->reply), 0, (struct sockaddr *)&from, &len);
@@ -391,6 +391,19 @@ lab_receive(struct lab *lab)
 		loop_round(lab->far->gateway.loop, i < 50 ? 1 : 10);
 	}
 	return false;
+}
+
+static inline bool
+lab_receive(struct lab *lab)
+{
+	return lab_receive_within(lab, 400);
+}
+
+/* Everything that is going to happen has happened, and the guest got nothing. */
+static inline bool
+lab_silence(struct lab *lab)
+{
+	return !lab_receive_within(lab, 60);
 }
 
 /* Ask 8.8.8.8 and get the reply. */

@@ -431,23 +431,19 @@ answers_that_nobody_reads(void **state)
 	stream.len = 0;
 	for (unsigned int i = 0; i < 500; i++)
 		frame(&stream, i, "denied.example.net", DNS_TYPE_A);
-	for (int i = 0; i < 400; i++) {
+	/* Over the rate, so that the test's auditor does not drown: each one is still answered. */
+	lab->sandbox.dns->budget.queries_milli = 0;
+	lab->sandbox.dns->budget.refilled_ms = INT64_MAX / 2;
+	for (size_t i = 0; i < 1000 && sent == i * stream.len; i++) {
 		ssize_t n = send(fd, stream.bytes, stream.len, MSG_NOSIGNAL);
 
-		lab->far->record_count = 0;
-		if (n > 0 && (size_t)n < stream.len)
-			break; /* a cut query in the stream: enough */
 		sent += n > 0 ? (size_t)n : 0;
-		loop_round(lab->far->gateway.loop, 0);
-		lab->sandbox.dns->budget.queries_milli = 1000000;
+		for (int round = 0; round < 8; round++)
+			assert_int_equal(loop_round(lab->far->gateway.loop, 0), 0);
 	}
-	for (int i = 0; i < 100; i++) {
-		lab->far->record_count = 0;
-		loop_round(lab->far->gateway.loop, 0);
-	}
-	assert_true(sent > 0);
+	/* We stopped reading, so the guest could not go on sending. */
+	assert_true(sent > 0 && sent < 1000 * stream.len);
 	assert_int_equal(lab->sandbox.dns->conn_count, 1);
-	lab->far->record_count = 0;
 	far_end_pass(lab->far, 11000);
 	assert_int_equal(lab->sandbox.dns->conn_count, 0);
 	close(fd);
