@@ -268,3 +268,13 @@ log_has() {
 
 # How many records does a condition hold for? log_count NAME CONDITION
 log_count() { log_json "$1" | jq -s "[.[] | select($2)] | length"; }
+
+# -- the end of a file ----------------------------------------------------------------------------------------------
+
+# For bats. A role that a sanitizer ended is started again, and the cases around it may pass: so look.
+teardown_file() {
+	if grep -qE 'AddressSanitizer|LeakSanitizer|runtime error:' "$LAB/posternd.log" 2>/dev/null; then
+		grep -E -A 20 'AddressSanitizer|LeakSanitizer|runtime error:' "$LAB/posternd.log" | head -n 60 >&2
+		return 1
+	fi
+}
