@@ -30,7 +30,7 @@ never_prefix_last(const uint8_t *first, uint8_t bits, size_t len, uint8_t *last)
 {
 	for (size_t i = 0; i < len; i++) {
 		size_t from = i * 8;
-		uint8_t host = from >= bits ? 0xff : bits - from >= 8 ? 0 : (uint8_t)(0xff >> (bits - from));
+		uint8_t host = (uint8_t)(from >= bits ? 0xff : bits - from >= 8 ? 0 : 0xff >> (bits - from));
 
 		last[i] = (uint8_t)(first[i] | host);
 	}
