@@ -629,34 +629,59 @@ add_arp_rules(struct nft_batch *batch, const struct tap_config *config)
 }
 
 static void
-add_icmp6_ingress_rule(struct nft_batch *batch, uint8_t first, uint8_t last, int verdict, const char *chain)
+match_icmp6_types(struct nft_rule *rule, uint8_t first, uint8_t last)
+{
+	match_ethertype(rule, NFT_CMP_EQ, ETH_P_IPV6);
+	match_l4proto(rule, IPPROTO_ICMPV6);
+	load_icmp_type(rule);
+	nft_rule_cmp_u8(rule, NFT_CMP_GTE, NFT_REG_1, first);
+	nft_rule_cmp_u8(rule, NFT_CMP_LTE, NFT_REG_1, last);
+}
+
+/* Router advertisements and redirects: no guest is a router. */
+static void
+add_router_rules(struct nft_batch *batch)
+{
+	static const uint8_t types[] = {NDP_ROUTER_ADVERTISEMENT, NDP_REDIRECT};
+
+	for (size_t i = 0; i < sizeof(types); i++) {
+		struct nft_rule rule = nft_rule_start(batch, "ingress");
+
+		match_icmp6_types(&rule, types[i], types[i]);
+		end_with(&rule, NFT_GOTO, REFUSE(SPOOFED));
+	}
+}
+
+static struct nft_rule
+chatter_rule(struct nft_batch *batch)
 {
 	struct nft_rule rule = nft_rule_start(batch, "ingress");
 
-	match_ethertype(&rule, NFT_CMP_EQ, ETH_P_IPV6);
-	match_l4proto(&rule, IPPROTO_ICMPV6);
-	load_icmp_type(&rule);
-	nft_rule_cmp_u8(&rule, NFT_CMP_GTE, NFT_REG_1, first);
-	nft_rule_cmp_u8(&rule, NFT_CMP_LTE, NFT_REG_1, last);
-	end_with(&rule, verdict, chain);
+	nft_rule_meta(&rule, NFT_META_PKTTYPE, NFT_REG_1);
+	nft_rule_cmp_u8(&rule, NFT_CMP_EQ, NFT_REG_1, PACKET_MULTICAST);
+	return rule;
 }
 
+/* Multicast that every system emits by itself when a link comes up: no attempt of anybody, and not counted as one. */
 static void
 add_chatter_rules(struct nft_batch *batch, const struct tap_config *config)
 {
-	struct nft_rule rule = nft_rule_start(batch, "ingress");
+	static const uint8_t types[][2] = {
+	    {MLD_QUERY, MLD_DONE},
+	    {NDP_ROUTER_SOLICITATION, NDP_ROUTER_SOLICITATION},
+	    {MLD_REPORT_V2, MLD_REPORT_V2},
+	};
+	struct nft_rule rule = chatter_rule(batch);
 
 	match_ethertype(&rule, NFT_CMP_EQ, ETH_P_IP);
 	load_network(&rule, IP4_PROTOCOL, 1);
 	nft_rule_cmp_u8(&rule, NFT_CMP_EQ, NFT_REG_1, IPPROTO_IGMP);
 	end_with(&rule, NF_DROP, NULL);
-	if (!tap_has_ipv6(config))
-		return;
-	add_icmp6_ingress_rule(batch, NDP_ROUTER_ADVERTISEMENT, NDP_ROUTER_ADVERTISEMENT, NFT_GOTO, REFUSE(SPOOFED));
-	add_icmp6_ingress_rule(batch, NDP_REDIRECT, NDP_REDIRECT, NFT_GOTO, REFUSE(SPOOFED));
-	add_icmp6_ingress_rule(batch, MLD_QUERY, MLD_DONE, NF_DROP, NULL);
-	add_icmp6_ingress_rule(batch, NDP_ROUTER_SOLICITATION, NDP_ROUTER_SOLICITATION, NF_DROP, NULL);
-	add_icmp6_ingress_rule(batch, MLD_REPORT_V2, MLD_REPORT_V2, NF_DROP, NULL);
+	for (size_t i = 0; tap_has_ipv6(config) && i < sizeof(types) / sizeof(types[0]); i++) {
+		rule = chatter_rule(batch);
+		match_icmp6_types(&rule, types[i][0], types[i][1]);
+		end_with(&rule, NF_DROP, NULL);
+	}
 }
 
 static void
@@ -672,6 +697,8 @@ add_netdev_table(struct nft_batch *batch, const struct tap_config *config)
 	    batch, "ingress", NF_NETDEV_INGRESS, RULESET_PRIORITY_INGRESS, NF_DROP, tap_device(config));
 	add_frame_rules(batch, config);
 	add_arp_rules(batch, config);
+	if (tap_has_ipv6(config))
+		add_router_rules(batch);
 	add_chatter_rules(batch, config);
 	add_verdict(batch, "ingress", NF_ACCEPT, NULL);
 }

@@ -107,10 +107,10 @@ fixture_attach(const struct tap_config *config)
 }
 
 /* Fails the test with the error's text unless the call succeeded. */
-#define assert_ok(call, err)                      \
-	do {                                      \
-		if ((call) < 0)                   \
-			fail_msg("%s", (err).text); \
+#define assert_ok(call, err)                                                                                           \
+	do {                                                                                                           \
+		if ((call) < 0)                                                                                        \
+			fail_msg("%s", (err).text);                                                                    \
 	} while (0)
 
 __attribute__((unused)) static void
@@ -150,15 +150,15 @@ fixture_run(int netns_fd, const char *command)
 	return output;
 }
 
-#define assert_contains(text, part)                                             \
-	do {                                                                    \
-		if (strstr((text), (part)) == NULL)                             \
-			fail_msg("\"%s\" is not in:\n%s", (part), (text));      \
+#define assert_contains(text, part)                                                                                    \
+	do {                                                                                                           \
+		if (strstr((text), (part)) == NULL)                                                                    \
+			fail_msg("\"%s\" is not in:\n%s", (part), (text));                                             \
 	} while (0)
-#define assert_lacks(text, part)                                                \
-	do {                                                                    \
-		if (strstr((text), (part)) != NULL)                             \
-			fail_msg("\"%s\" is in:\n%s", (part), (text));          \
+#define assert_lacks(text, part)                                                                                       \
+	do {                                                                                                           \
+		if (strstr((text), (part)) != NULL)                                                                    \
+			fail_msg("\"%s\" is in:\n%s", (part), (text));                                                 \
 	} while (0)
 
 __attribute__((unused)) static uint64_t
