@@ -126,7 +126,7 @@ ruleset_load(struct tap *tap, struct error *err)
 	ruleset_build(&batch, &tap->config);
 	if (nft_batch_commit(&batch, tap->nft_fd, NULL, err) < 0)
 		return error_prefix(err, "load the ruleset");
-	tap->lease_bound = 0;
+	tap->lease_bound = tap->lease_counted = 0;
 	if (tap_step(err) < 0)
 		return -1;
 	r = intact_digest(tap->nft_fd, &tap->nft_digest, &tap->nft_gen);

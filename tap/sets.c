@@ -212,25 +212,36 @@ sets_lease_check(const struct tap *tap, const struct tap_lease *lease, struct er
 	return 0;
 }
 
-/* Is there room for more leases? */
+/* Replace the upper bound by the kernel's count. */
+static int
+sets_lease_count(struct tap *tap)
+{
+	size_t count4 = 0, count6 = 0;
+	int r = sets_fetch(tap, RULESET_LEASE4, NULL, 0, &count4);
+
+	if (r == 0 && tap_has_ipv6(&tap->config))
+		r = sets_fetch(tap, RULESET_LEASE6, NULL, 0, &count6);
+	if (r < 0)
+		return r;
+	tap->lease_bound = tap->lease_counted = count4 + count6;
+	tap->lease_counted_ms = clock_mono_ms();
+	return 0;
+}
+
+/* Is there room for more leases? A count is worth its price when there was room at the last one, because so many adds came
+ * since; when there was none, once in a while. */
 static int
 sets_lease_room(struct tap *tap, size_t more, struct error *err)
 {
-	int64_t now_ms = clock_mono_ms();
-	size_t count4 = 0, count6 = 0;
+	bool recount =
+	    tap->lease_counted + more <= TAP_LEASES_MAX || clock_mono_ms() - tap->lease_counted_ms >= SETS_RECOUNT_MS;
 	int r;
 
 	if (tap->lease_bound + more <= TAP_LEASES_MAX)
 		return 0;
-	if (tap->lease_counted_ms == 0 || now_ms - tap->lease_counted_ms >= SETS_RECOUNT_MS) {
-		r = sets_fetch(tap, RULESET_LEASE4, NULL, 0, &count4);
-		if (r == 0 && tap_has_ipv6(&tap->config))
-			r = sets_fetch(tap, RULESET_LEASE6, NULL, 0, &count6);
-		if (r < 0)
-			return error_sys(err, -r, "count the leases");
-		tap->lease_bound = count4 + count6;
-		tap->lease_counted_ms = now_ms;
-	}
+	r = recount ? sets_lease_count(tap) : 0;
+	if (r < 0)
+		return error_sys(err, -r, "count the leases");
 	if (tap->lease_bound + more <= TAP_LEASES_MAX)
 		return 0;
 	return error_set(
@@ -307,7 +318,7 @@ tap_lease_flush(struct tap *tap, struct error *err)
 		nft_batch_elems_flush(&batch, RULESET_LEASE6);
 	if (sets_commit(tap, &batch, err) < 0)
 		return -1;
-	tap->lease_bound = 0;
+	tap->lease_bound = tap->lease_counted = 0;
 	return 0;
 }
 
