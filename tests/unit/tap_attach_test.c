@@ -3,7 +3,9 @@
 #include "tap_fixture.h"
 
 #include <dirent.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 /* Network namespaces that open descriptors of this process refer to, and the descriptors. */
 static size_t
@@ -542,6 +544,69 @@ case_F_07_many_cycles_leak_nothing(void **state)
 }
 
 static void
+write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		_exit(3);
+	close(fd);
+}
+
+/* As an ordinary user who is root of a user namespace of his own. */
+static void
+attach_as_user(uid_t uid, const char *id_map)
+{
+	struct tap_config config = fixture_config("user"), container;
+	struct tap_lease lease = {.addr = fixture_addr(PUBLIC4), .proto = IPPROTO_TCP, .port = 443};
+	struct error err = {0};
+	struct tap *tap;
+	bool taps = false;
+	int netns;
+
+	if (setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0 || unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
+		_exit(2);
+	prctl(PR_SET_DUMPABLE, 1); /* else the files below belong to root */
+	write_file("/proc/self/setgroups", "deny");
+	write_file("/proc/self/uid_map", id_map);
+	write_file("/proc/self/gid_map", id_map);
+	container = fixture_config_container("userc", &netns);
+	if (tap_probe(&taps, &err) < 0 || tap_attach(&container, NULL, false, &tap, &err) < 0 ||
+	    tap_lease_add(tap, &lease, 1, 60, &err) < 0 || !tap_intact(tap)) {
+		puts(err.text);
+		_exit(4);
+	}
+	tap_detach(tap, false);
+	if (!taps || tap_attach(&config, NULL, false, &tap, &err) < 0) {
+		puts(err.text);
+		_exit(5);
+	}
+	_exit(0);
+}
+
+static void
+test_rootless(void **state)
+{
+	pid_t child;
+	int status;
+
+	(void)state;
+	/* A device node that the user may open, as most systems have it. */
+	assert_int_equal(mknod("/run/tun", S_IFCHR | 0666, 10 << 8 | 200), 0);
+	assert_int_equal(chmod("/run/tun", 0666), 0);
+	assert_int_equal(mount("/run/tun", "/dev/net/tun", NULL, MS_BIND, NULL), 0);
+	child = fork();
+	if (child == 0)
+		attach_as_user(65533, "0 65533 1\n");
+	assert_int_equal(waitpid(child, &status, 0), child);
+	umount("/dev/net/tun");
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 2)
+		skip(); /* no user namespaces here */
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void
 test_probe(void **state)
 {
 	size_t fds = settled_fds();
@@ -600,6 +665,7 @@ main(void)
 	    cmocka_unit_test(case_F_06_failure_at_each_step_tap),
 	    cmocka_unit_test(case_F_06_failure_at_each_step_container),
 	    cmocka_unit_test(case_F_07_many_cycles_leak_nothing),
+	    cmocka_unit_test(test_rootless),
 	    cmocka_unit_test(test_probe),
 	    cmocka_unit_test(case_F_14_probe_names_what_is_missing),
 	};
