@@ -19,16 +19,22 @@
 enum addr_worth { ADDR_FINE, ADDR_REFUSED, ADDR_UNKNOWN /* the kernel did not say */ };
 
 static enum addr_worth
-addr_judge(struct dns_query *query, const struct addr *addr)
+addr_judge_never(struct dns_query *query, const struct addr *addr)
+{
+	const struct never_prefix *row = addr_never(addr);
+	char text[ADDR_TEXT_MAX];
+
+	if (row == NULL)
+		return ADDR_FINE;
+	snprintf(query->detail, sizeof(query->detail), "%s: %s, %s", addr_format(addr, text), row->text, row->why);
+	return ADDR_REFUSED;
+}
+
+static enum addr_worth
+addr_judge_route(struct dns_query *query, const struct addr *addr)
 {
 	char text[ADDR_TEXT_MAX];
-	const struct never_prefix *row = addr_never(addr);
 
-	if (row != NULL) {
-		snprintf(
-		    query->detail, sizeof(query->detail), "%s: %s, %s", addr_format(addr, text), row->text, row->why);
-		return ADDR_REFUSED;
-	}
 	switch (route_lookup(&query->server->sandbox->gateway->route, addr)) {
 	case ROUTE_UNICAST:
 	case ROUTE_NONE:
@@ -180,26 +186,37 @@ lease_times(struct dns_query *query)
 	query->ttl_s = ttl_s < query->lifetime_s ? ttl_s : query->lifetime_s;
 }
 
-/* A and AAAA. */
+/* Finish the query for an address that is not fine. False: it is. */
+static bool
+lease_refuse(struct dns_query *query, enum addr_worth worth)
+{
+	switch (worth) {
+	case ADDR_FINE:
+		return false;
+	case ADDR_REFUSED:
+		dns_query_finish_denied(query, REASON_DNS_REBIND);
+		return true;
+	case ADDR_UNKNOWN:
+		break;
+	}
+	dns_query_finish_broken(query, "the kernel did not answer a route lookup");
+	return true;
+}
+
+/* A and AAAA. The kernel is asked about those that are leased only: a lookup costs as much as the rest of the query. */
 static void
 lease_addresses(struct dns_query *query, const struct dns_answer *answer, const struct lease_ports *ports)
 {
 	size_t admitted = 0;
 
-	for (size_t i = 0; i < answer->addr_count; i++) {
-		switch (addr_judge(query, &answer->addrs[i])) {
-		case ADDR_FINE:
-			break;
-		case ADDR_REFUSED:
-			dns_query_finish_denied(query, REASON_DNS_REBIND);
+	for (size_t i = 0; i < answer->addr_count; i++)
+		if (lease_refuse(query, addr_judge_never(query, &answer->addrs[i])))
 			return;
-		case ADDR_UNKNOWN:
-			dns_query_finish_broken(query, "the kernel did not answer a route lookup");
-			return;
-		}
-	}
 	for (size_t i = 0; i < answer->addr_count; i++)
 		admitted += lease_admit(query, ports, &answer->addrs[i]);
+	for (size_t i = 0; i < query->addr_count; i++)
+		if (lease_refuse(query, addr_judge_route(query, &query->addrs[i])))
+			return;
 	if (query->addr_count == 0) {
 		snprintf(query->detail, sizeof(query->detail), "every address is denied by an address rule");
 		dns_query_finish_denied(query, REASON_RULE_DENY);
@@ -218,7 +235,8 @@ service_filter_hints(struct dns_query *query, const struct lease_ports *ports, s
 	size_t kept = 0;
 
 	for (size_t i = 0; i < *count; i++)
-		if (addr_judge(query, &hints[i]) == ADDR_FINE && lease_admit(query, ports, &hints[i]))
+		if (addr_judge_never(query, &hints[i]) == ADDR_FINE &&
+		    addr_judge_route(query, &hints[i]) == ADDR_FINE && lease_admit(query, ports, &hints[i]))
 			hints[kept++] = hints[i];
 	*count = kept;
 }
