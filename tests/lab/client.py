@@ -11,7 +11,8 @@ on stderr: {"end": "fin|rst|refused|timeout|unreachable|reply", "ms": ..., "conn
 The exit status is 0 for fin and reply, 1 for all else.
 
 options: --timeout SECONDS (5), --half-close (shut the sending side after the data), --gap SECONDS (between the DATA
-words, each in a segment of its own), --source PORT, --tls NAME (with this SNI, certificate checked)
+words, each in a segment of its own), --source PORT, --tls NAME (with this SNI, certificate checked), --family 4|6,
+--name NAME (that a WebSocket's Host says; HOST or the SNI otherwise)
 """
 import argparse
 import base64
@@ -64,7 +65,7 @@ def read_exactly(sock, size):
 
 def converse_ws(sock, args):
     key = base64.b64encode(os.urandom(16)).decode()
-    sock.sendall(f"GET /ws HTTP/1.1\r\nHost: {args.tls or args.host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    sock.sendall(f"GET /ws HTTP/1.1\r\nHost: {args.name or args.tls or args.host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                  f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode())
     head = b""
     while b"\r\n\r\n" not in head:
@@ -91,7 +92,8 @@ def converse_ws(sock, args):
 
 def connect(args, result):
     kind = socket.SOCK_DGRAM if args.what == "udp" else socket.SOCK_STREAM
-    family, _, _, _, address = socket.getaddrinfo(args.host, args.port, type=kind)[0]
+    wanted = {"4": socket.AF_INET, "6": socket.AF_INET6}.get(args.family, 0)
+    family, _, _, _, address = socket.getaddrinfo(args.host, args.port, family=wanted, type=kind)[0]
     sock = socket.socket(family, kind)
     sock.settimeout(args.timeout)
     if args.source:
@@ -112,6 +114,8 @@ def main():
     parser.add_argument("--gap", type=float, default=0)
     parser.add_argument("--source", type=int)
     parser.add_argument("--tls")
+    parser.add_argument("--family", choices=["4", "6"])
+    parser.add_argument("--name")
     parser.add_argument("what", choices=["tcp", "udp", "ws"])
     parser.add_argument("host")
     parser.add_argument("port", type=int)
