@@ -250,12 +250,35 @@ keeper_signal_handler(struct loop_source *source, uint32_t events)
 	}
 }
 
+/* Only our own sockets belong into a sandbox's namespace. Others get no packet from the guest (the table accepts for
+ * transparent ones only); somebody who made one should be heard of all the same. (CASES E-10) */
+static void
+keeper_watch_sockets(struct keeper_sandbox *sandbox)
+{
+	const char *name = tap_config(sandbox->tap)->name;
+	size_t count;
+	struct error err;
+
+	if (tap_foreign_sockets(sandbox->tap, &count, &err) < 0) {
+		log_warnx("%s: %s", name, err.text);
+		return;
+	}
+	if (count > sandbox->foreign_sockets) {
+		log_warnx("%s: %zu sockets in its namespace are not ours", name, count);
+		keeper_event(EVENT_TAMPERED, sandbox->id, "{\"foreign_sockets\":%zu}", count);
+	}
+	sandbox->foreign_sockets = count;
+}
+
 static void
 keeper_watch_sandbox(struct keeper_sandbox *sandbox, void *context)
 {
 	struct error err;
+	const unsigned int *round = context;
 
-	(void)context;
+	/* A look at the sockets costs more than one at the rules: each sandbox in its turn. */
+	if (*round % KEEPER_SOCKETS_ROUNDS == keeper_sandbox_turn(sandbox->id) % KEEPER_SOCKETS_ROUNDS)
+		keeper_watch_sockets(sandbox);
 	if (tap_intact(sandbox->tap)) {
 		sandbox->tampered = false;
 		return;
@@ -302,6 +325,7 @@ keeper_idle(void)
 static void
 keeper_watch_handler(struct loop_timer *timer)
 {
+	static unsigned int round;
 	struct error err;
 
 	if (keeper_idle()) {
@@ -309,7 +333,8 @@ keeper_watch_handler(struct loop_timer *timer)
 		keeper_stop();
 		return;
 	}
-	keeper_sandbox_each(keeper_watch_sandbox, NULL);
+	keeper_sandbox_each(keeper_watch_sandbox, &round);
+	round++;
 	if (keeper.host_chain && !tap_host_chain_present(keeper.host_table)) {
 		log_warnx("somebody removed table inet %s: putting it back", keeper.host_table);
 		keeper_event(EVENT_TAMPERED, 0, "{\"table\":\"%s\"}", keeper.host_table);

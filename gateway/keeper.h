@@ -23,6 +23,8 @@
 #define KEEPER_RESPAWN_MS_MAX 5000
 /* How often rules and the host chain are looked at. */
 #define KEEPER_WATCH_MS 500
+/* A sandbox's sockets are looked at every so many of these. */
+#define KEEPER_SOCKETS_ROUNDS 10
 /* An orderly stop may take this long; then what still runs is killed. */
 #define KEEPER_STOP_MS 8000
 
@@ -48,6 +50,7 @@ struct keeper_sandbox {
 	struct keeper_role *gateway;
 	uint64_t netns_dev, netns_ino; /* NETNS: of the container's namespace */
 	bool served;                 /* the gateway has it */
+	size_t foreign_sockets;      /* as last seen */
 	bool tampered;               /* its rules were found changed; repaired and reported once */
 };
 
@@ -106,6 +109,8 @@ const char *keeper_role_name(const struct keeper_role *role);
 
 /* keeper_sandbox.c */
 struct keeper_sandbox *keeper_sandbox_find(int64_t id);
+/* A number that spreads sandboxes evenly: over gateways, over rounds of the watch. */
+size_t keeper_sandbox_turn(int64_t id);
 /* All but the gateway's part. Takes snapshot_fd. NULL with *err on failure, and nothing is left behind. */
 struct keeper_sandbox *keeper_sandbox_attach(const struct msg_attach *attach, int snapshot_fd, struct error *err);
 /* Give the sandbox's sockets and policy to its gateway; the answer comes with tag. */

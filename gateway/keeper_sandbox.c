@@ -18,10 +18,16 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+size_t
+keeper_sandbox_turn(int64_t id)
+{
+	return (size_t)((uint64_t)id * UINT64_C(0x9e3779b97f4a7c15) >> 40);
+}
+
 static size_t
 keeper_bucket(int64_t id)
 {
-	return (size_t)((uint64_t)id * UINT64_C(0x9e3779b97f4a7c15) >> 52) % KEEPER_BUCKETS;
+	return keeper_sandbox_turn(id) % KEEPER_BUCKETS;
 }
 
 struct keeper_sandbox *
@@ -155,7 +161,7 @@ keeper_sandbox_apply(struct keeper_sandbox *sandbox, struct snapshot *snapshot, 
 static struct keeper_role *
 keeper_gateway_for(int64_t id)
 {
-	return &keeper.gateways[keeper_bucket(id) % keeper.gateway_count];
+	return &keeper.gateways[keeper_sandbox_turn(id) % keeper.gateway_count];
 }
 
 struct keeper_sandbox *
