@@ -31,8 +31,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* Rows with addresses per sandbox. */
-#define REFUSED_ENTRIES_MAX 512
+/* Rows with addresses per sandbox and class. */
+#define REFUSED_ENTRIES_MAX 128
 /* Datagrams read for one event; each carries up to REFUSED_DATAGRAM_MAX bytes of log messages. */
 #define REFUSED_BATCH_MAX 32
 #define REFUSED_DATAGRAM_MAX 65536
@@ -75,6 +75,7 @@ static const enum reason refused_reasons[] = {
     [TAP_COUNTER_ICMP] = REASON_PROTO_DENIED,
     [TAP_COUNTER_PROTO] = REASON_PROTO_DENIED,
 };
+static_assert(TAP_COUNTER_MAX * REFUSED_ROW_MAX <= TALLY_CLASSES_MAX, "a class of the tally for each kind of row");
 static_assert(sizeof(refused_reasons) / sizeof(refused_reasons[0]) == TAP_COUNTER_MAX, "a reason for each counter");
 
 static uint8_t refused_proto(enum tap_counter class)
@@ -159,6 +160,8 @@ refused_open(
 {
 	struct record_flow flow = refused_flow(log, packet->class);
 
+	if (tally_full(&log->tally, key->class))
+		return tally_rest(&log->tally, key->class, &flow, 1);
 	if (packet->ip) {
 		flow.src = packet->src;
 		flow.dst = packet->dst;

@@ -61,7 +61,7 @@ tally_drop(struct tally *tally, struct tally_entry **at)
 
 	*at = entry->next_in_bucket;
 	if (!entry->rest)
-		tally->count--;
+		tally->counts[entry->key.class]--;
 	free(entry);
 }
 
@@ -125,7 +125,7 @@ tally_insert(
 	entry->next_in_bucket = *at;
 	*at = entry;
 	if (!rest)
-		tally->count++;
+		tally->counts[key->class]++;
 	tally_count(tally, entry, packets);
 	tally_send(tally, entry, false);
 	return 0;
@@ -136,6 +136,13 @@ tally_init(struct tally *tally, struct loop *loop, struct recorder *recorder, si
 {
 	*tally = (struct tally){.loop = loop, .recorder = recorder, .max = max};
 	tally->timer.handler = tally_timer_handler;
+}
+
+bool
+tally_full(const struct tally *tally, uint8_t class)
+{
+	assert(class < TALLY_CLASSES_MAX);
+	return tally->counts[class] >= tally->max;
 }
 
 void
@@ -171,7 +178,7 @@ tally_bump(struct tally *tally, const struct tally_key *key, uint64_t packets)
 int
 tally_open(struct tally *tally, const struct tally_key *key, const struct record_flow *flow, uint64_t packets)
 {
-	if (tally->count >= tally->max)
+	if (tally_full(tally, key->class))
 		return tally_rest(tally, key->class, flow, packets);
 	return tally_insert(tally, key, false, flow, packets);
 }

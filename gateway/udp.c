@@ -60,6 +60,8 @@ udp_is_guest(const struct sandbox *sandbox, const struct addr *src)
 	return addr_equal(src, &sandbox->guest4) || addr_equal(src, &sandbox->guest6);
 }
 
+static_assert(REASON_MAX <= TALLY_CLASSES_MAX, "a class of the tally for each reason");
+
 void
 udp_refuse(
     struct udp_relay *relay, const struct udp_key *key, const struct gateway_verdict *verdict, enum end_reason end)

@@ -30,7 +30,7 @@
 #define UDP_KEEP_S 240
 /* Datagrams read from one socket for one event. */
 #define UDP_BATCH_MAX 32
-/* Kinds of refusals kept per sandbox (gateway/tally.h). */
+/* Kinds of refusals kept per sandbox and reason (gateway/tally.h). */
 #define UDP_REFUSALS_MAX 64
 /* The largest payload there is, and one byte to see that it is not larger. */
 #define UDP_DATAGRAM_MAX 65536

@@ -380,11 +380,19 @@ test_table_full_adds_up(void **state)
 	f.far->totals[TAP_COUNTER_TCP] = 600;
 	far_end_pass(f.far, 20000);
 	assert_int_equal(far_end_total(f.far, REASON_NOT_LEASED, &rows), 600);
-	assert_int_equal(rows, 513);
+	assert_int_equal(rows, 129);
 	far_end_count(f.far, RECORD_REFUSED, &last);
-	assert_int_equal(last->flow.count, 88);
+	assert_int_equal(last->flow.count, 600 - 128);
 	assert_int_equal(last->flow.dst.family, 0);
 	assert_non_null(strstr(last->flow.detail, "not logged one by one"));
+
+	/* Another class has room of its own. */
+	kernel_log(&f, "never", PACKET(tcp_syn));
+	f.far->totals[TAP_COUNTER_NEVER] = 1;
+	far_end_pass(f.far, 20000);
+	assert_int_equal(far_end_total(f.far, REASON_NEVER_ADDRESS, &rows), 1);
+	far_end_count(f.far, RECORD_REFUSED, &last);
+	assert_int_equal(last->flow.dst.family, 4);
 	fixture_close(&f);
 }
 
