@@ -2,6 +2,7 @@
 /* The second layer, in the host's own namespace: sockets of the gateway's uid may not send to the never list, except to the
  * configured resolvers. Independent of the gateway's own judgement; absent when rootless. */
 #include "tap/attr.h"
+#include "tap/match.h"
 #include "tap/never.h"
 #include "tap/nft.h"
 #include "tap/tap_internal.h"
@@ -16,10 +17,6 @@
 #define HOSTCHAIN_CHAIN "output"
 /* Resolvers that get a rule each. */
 #define HOSTCHAIN_RESOLVERS_MAX 16
-
-#define IP4_DESTINATION 16
-#define IP6_DESTINATION 24
-#define TH_DESTINATION 2
 
 static struct nft_rule
 hostchain_rule(struct nft_batch *batch, uid_t uid, int family)

@@ -257,3 +257,18 @@ nft_rule_verdict(struct nft_rule *rule, int verdict, const char *chain)
 		nft_expr_text(rule, expr, NFTNL_EXPR_IMM_CHAIN, chain);
 	nftnl_expr_set_u32(expr, NFTNL_EXPR_IMM_VERDICT, (uint32_t)verdict);
 }
+
+void
+nft_rule_finish(struct nft_rule *rule, int verdict, const char *chain)
+{
+	nft_rule_verdict(rule, verdict, chain);
+	nft_rule_end(rule);
+}
+
+void
+nft_batch_verdict(struct nft_batch *batch, const char *in_chain, int verdict, const char *chain)
+{
+	struct nft_rule rule = nft_rule_start(batch, in_chain);
+
+	nft_rule_finish(&rule, verdict, chain);
+}

@@ -27,7 +27,4 @@ void ruleset_committed(struct tap *tap);
 /* Add both tables to a batch. */
 void ruleset_build(struct nft_batch *batch, const struct tap_config *config);
 
-/* The name of a counter object in both tables. */
-const char *ruleset_counter_name(enum tap_counter counter);
-
 #endif

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "tap/never.h"
 #include "tap/nft.h"
+#include "tap/refuse.h"
 #include "tap/ruleset.h"
 
 #include <assert.h>
@@ -461,7 +462,7 @@ sets_counter_add(const struct nlmsghdr *nlh, void *context)
 	if (nftnl_obj_get_u32(object, NFTNL_OBJ_TYPE) == NFT_OBJECT_COUNTER && table != NULL && name != NULL &&
 	    strcmp(table, TAP_TABLE) == 0)
 		for (unsigned int i = 0; i < TAP_COUNTER_MAX; i++)
-			if (strcmp(name, ruleset_counter_name((enum tap_counter)i)) == 0)
+			if (strcmp(name, refuse_counter_name((enum tap_counter)i)) == 0)
 				totals[i] += nftnl_obj_get_u64(object, NFTNL_OBJ_CTR_PKTS);
 	nftnl_obj_free(object);
 	return MNL_CB_OK;

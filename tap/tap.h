@@ -37,7 +37,7 @@ struct tap_config {
 	uint8_t guest_mac[6];     /* all zero: choose 06:00:<guest4> (TAP), or the veth's own (NETNS) */
 	struct addr guest4, gateway4; /* same subnet of bits4 */
 	uint8_t bits4;
-	struct addr guest6, gateway6; /* same subnet of bits6 */
+	struct addr guest6, gateway6; /* same subnet of bits6; both of family 0: IPv6 off */
 	uint8_t bits6;
 	int netns_fd;             /* NETNS: the container's namespace, owned by the caller; else -1 */
 };
@@ -48,7 +48,8 @@ void tap_config_init(struct tap_config *config);
 /* 0, or -1 with ERROR_USAGE: names, addresses of one subnet, device names, "guest4 != gateway4". */
 int tap_config_check(const struct tap_config *config, struct error *err);
 
-/* Sockets that the gateway serves; each is made inside the sandbox's namespace, non-blocking, CLOEXEC, and -1 until made. */
+/* Sockets that the gateway serves; each is made inside the sandbox's namespace, non-blocking, CLOEXEC, transparent. Those of
+ * IPv6 are there when the sandbox has none, too. */
 enum tap_socket {
 	TAP_SOCKET_DNS_UDP4, TAP_SOCKET_DNS_UDP6, /* bound to any:53, IP_PKTINFO on */
 	TAP_SOCKET_DNS_TCP4, TAP_SOCKET_DNS_TCP6, /* listening on any:53 */
@@ -95,7 +96,8 @@ const uint8_t *tap_gateway_mac(const struct tap *tap);
 const char *tap_netns_path(const struct tap *tap);
 int tap_netns_fd(const struct tap *tap);
 
-/* A fresh UDP relay socket on any:port, IP_PKTINFO on, IPv4 or IPv6 (family 4/6). Returns a descriptor the caller owns. */
+/* A fresh UDP relay socket on any:port, IP_PKTINFO on, IPv4 or IPv6 (family 4/6). Returns a descriptor the caller owns.
+ * Datagrams to leased or allowed addresses are let in to a port as long as such a socket stands there. */
 int tap_udp_socket(const struct tap *tap, int family, uint16_t port, struct error *err);
 
 /* Enter leases in one transaction and wait for the kernel's acknowledgement: (re)starts their countdown at timeout_s
@@ -107,8 +109,8 @@ int tap_lease_del(struct tap *tap, const struct tap_lease *leases, size_t count,
 /* Empty both lease sets (the gateway that knew them is gone). */
 int tap_lease_flush(struct tap *tap, struct error *err);
 
-/* Replace the interval sets (allow-by-address) and the set of relayed UDP ports in one transaction, then read the
- * elements back and compare. On failure the old ones are in force. */
+/* Replace the interval sets (allow-by-address) in one transaction, then read the elements back and compare. On failure the
+ * old ones are in force, unless it is ERROR_CORRUPT of the comparison. */
 int tap_ranges_set(struct tap *tap, const struct addr_range *ranges, size_t count, struct error *err);
 
 /* Totals since the table was made. */

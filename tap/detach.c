@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Theory of operation. A namespace has no uplink and forwards nothing, so no order of removal opens a way out. Removing is
+ * dropping the last reference: the kernel then takes the device, the table and the addresses apart in its own time. Only a
+ * TAP that a VMM still holds open would keep the namespace alive (its descriptor refers to it); that one is deleted. What
+ * waits for RCU is done by a thread of its own, since the keeper serves others meanwhile. */
+#include "tap/link.h"
+#include "tap/netns.h"
+#include "tap/tap_internal.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Of the thread that waits for RCU: it makes a few system calls. */
+#define DETACH_STACK_SIZE (64 * 1024)
+
+static void
+detach_close(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* What waits for RCU: closing an nfnetlink socket does while a transaction of the namespace is young, and deleting a device
+ * does always. Takes the tap. */
+static void *
+detach_finish(void *context)
+{
+	struct tap *tap = context;
+
+	detach_close(&tap->sockets[TAP_SOCKET_NFLOG]);
+	detach_close(&tap->nft_fd);
+	if (tap->detach_rtnl >= 0)
+		link_delete(tap->detach_rtnl, tap->detach_ifindex, NULL);
+	detach_close(&tap->detach_rtnl);
+	free(tap);
+	return NULL;
+}
+
+/* detach_finish in a thread of its own, or here when there can be none. */
+static void
+detach_finish_later(struct tap *tap)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	int r;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, DETACH_STACK_SIZE);
+	r = pthread_create(&thread, &attr, detach_finish, tap);
+	pthread_attr_destroy(&attr);
+	if (r != 0)
+		detach_finish(tap);
+}
+
+/* A TAP that a VMM holds open (it has a carrier) keeps its namespace alive: have it deleted. */
+static void
+detach_tap(struct tap *tap)
+{
+	struct netns_visit visit;
+	struct link_info info;
+	int rtnl;
+
+	if (tap->config.kind != TAP_KIND_TAP || tap->netns_fd < 0 || netns_enter(&visit, tap->netns_fd, NULL) < 0)
+		return;
+	rtnl = link_open(NULL);
+	netns_leave(&visit);
+	if (rtnl < 0)
+		return;
+	if (link_find(rtnl, tap->config.ifname, &info, NULL) == 0 && info.is_tap && (info.flags & IFF_RUNNING) != 0) {
+		tap->detach_rtnl = rtnl;
+		tap->detach_ifindex = info.ifindex;
+	} else {
+		close(rtnl);
+	}
+}
+
+void
+tap_detach(struct tap *tap, bool keep)
+{
+	if (tap == NULL)
+		return;
+	if (keep && tap->nft_fd >= 0)
+		tap_lease_flush(tap, NULL);
+	for (unsigned int i = 0; i < TAP_SOCKET_MAX; i++)
+		if (i != TAP_SOCKET_NFLOG)
+			detach_close(&tap->sockets[i]);
+	if (!keep) {
+		detach_tap(tap);
+		if (tap->netns_published)
+			netns_unpublish(tap->netns_path);
+	}
+	detach_close(&tap->netns_fd);
+	detach_finish_later(tap);
+}
+
+void
+tap_forget(const char *name, const char *netns_dir)
+{
+	char path[PATH_MAX];
+	int len;
+
+	if (netns_dir == NULL)
+		return;
+	len = snprintf(path, sizeof(path), "%s/postern-%s", netns_dir, name);
+	if (len > 0 && (size_t)len < sizeof(path))
+		netns_unpublish(path);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* How a packet is refused: counted in its class, logged at a bounded rate with the class as prefix, answered where an answer
+ * goes to who sent it. */
+#ifndef POSTERN_TAP_REFUSE_H
+#define POSTERN_TAP_REFUSE_H
+
+#include "tap/nft.h"
+#include "tap/tap_internal.h"
+
+/* Broadcast and multicast: of class never, and not answered. */
+#define REFUSE_CAST "refuse_cast"
+
+/* The chain that refuses as a class (goto it), and the class's counter object; the same in both tables. */
+const char *refuse_chain(enum tap_counter counter);
+const char *refuse_counter_name(enum tap_counter counter);
+
+/* The counters of all classes and their chains, for the inet table. */
+void refuse_add_all(struct nft_batch *batch);
+/* A chain that counts and logs as a class; what then becomes of the packet the caller adds. */
+void refuse_add_chain(struct nft_batch *batch, const char *chain, enum tap_counter counter);
+
+#endif
