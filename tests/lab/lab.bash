@@ -111,6 +111,31 @@ posternd_kill9() {
 	wait_for 5 posternd_gone
 }
 
+# Process ids of a role, a line each: keeper, auditor, control, gateway, or all.
+role_pids() {
+	case $1 in
+	keeper) posternd_pid ;;
+	all)
+		posternd_pid
+		pgrep -P "$(posternd_pid)"
+		;;
+	*) pgrep -P "$(posternd_pid)" -f -- "--role $1 " ;;
+	esac
+}
+# Send all of a role's processes a signal, in one moment: role_signal SIGNAL ROLE
+role_signal() {
+	local pids
+	mapfile -t pids < <(role_pids "$2")
+	kill "-$1" "${pids[@]}"
+}
+# All processes, as a crash of the machine would end them.
+posternd_kill9_all() {
+	role_signal KILL all
+	wait_for 5 posternd_gone
+}
+# Are all roles running and have said so?
+all_ready() { postern status -o json | jq -e 'all(.roles[]; .pid != 0) and .audit_ok'; }
+
 # A request to the control API; prints the HTTP status, the answer is in $LAB/tmp/answer: api METHOD PATH [BODY]
 api() {
 	curl -sS -o "$LAB/tmp/answer" -w '%{http_code}' --unix-socket "$LAB/run/control.sock" -X "$1" \
@@ -149,6 +174,36 @@ sandbox_gone() {
 	postern detach "$1"
 	ip netns del "pl-guest-$1"
 }
+
+# What a test made, whatever became of it; for teardown.
+all_gone() {
+	local name
+	for name in $(postern list -o json 2>/dev/null | jq -r '.. | .name? // empty' | sort -u); do
+		sandbox_gone "$name" >/dev/null 2>&1 || true
+	done
+}
+
+# Run a command beside the test until background_end: background guest NAME COMMAND...
+background() {
+	# A process group of its own, so that all of it gets the signal: "guest" is a shell with the command below it.
+	set -m
+	"$@" >>"$LAB/tmp/background.out" 2>&1 </dev/null 3>&- 4>&- &
+	echo $! >>"$LAB/tmp/background"
+	set +m
+}
+# Ask what runs there to end, by SIGTERM, and wait until it has.
+background_end() {
+	local pid
+	[[ -e $LAB/tmp/background ]] || return 0
+	while read -r pid; do
+		kill -TERM -- "-$pid" 2>/dev/null || true
+	done <"$LAB/tmp/background"
+	while read -r pid; do
+		wait_for 20 background_gone "$pid"
+	done <"$LAB/tmp/background"
+	rm -f "$LAB/tmp/background"
+}
+background_gone() { ! kill -0 -- "-$1" 2>/dev/null; }
 
 # Run a command as the guest, with its own resolv.conf and the lab's certificate authority: guest NAME COMMAND...
 guest() {
@@ -252,11 +307,11 @@ origin_log() { since_mark origin.log | jq -c "${1:-.}"; }
 
 # -- the record -----------------------------------------------------------------------------------------------------
 
-# log_json NAME [option...]: a JSON object a line
+# log_json NAME [option...]: a JSON object a line; all of them, unless an option says otherwise
 log_json() {
 	local name=$1
 	shift
-	postern log "$name" -o json "$@"
+	postern log "$name" --since 1d -o json "$@"
 }
 
 # Is there a record that a jq condition holds for? log_has NAME CONDITION. Closings and aggregates are written a moment
