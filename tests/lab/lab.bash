@@ -324,6 +324,21 @@ log_has() {
 # How many records does a condition hold for? log_count NAME CONDITION
 log_count() { log_json "$1" | jq -s "[.[] | select($2)] | length"; }
 
+# -- many attempts at once ------------------------------------------------------------------------------------------
+
+# Run a table of attempts (stdin) as a guest and hold what it saw against the record and the far side, one by one:
+# cases NAME httpx|hello|query TARGET...; see cases.py and confront.py.
+cases() {
+	local name=$1 tool=$2 log=origin.log sport
+	shift 2
+	[[ $tool != query ]] || log=fdns.log
+	sport=$(cat "$LAB/tmp/sport" 2>/dev/null || echo 2000)
+	mark
+	PYTHONDONTWRITEBYTECODE=1 guest "$name" "$LAB_DIR/$tool.py" --sport "$sport" "$@" >"$LAB/tmp/results"
+	echo $((sport + $(wc -l <"$LAB/tmp/results"))) >"$LAB/tmp/sport"
+	"$LAB_DIR/confront.py" "$name" "$LAB/tmp/results" "$LAB/$log" "$(cat "$LAB/tmp/mark.$log")"
+}
+
 # -- the end of a file ----------------------------------------------------------------------------------------------
 
 # For bats. A role that a sanitizer ended is started again, and the cases around it may pass: so look.
