@@ -61,7 +61,8 @@ __attribute__((unused)) static void
 put(struct frame *frame, const void *bytes, size_t len)
 {
 	assert_true(frame->len + len <= sizeof(frame->bytes));
-	memcpy(frame->bytes + frame->len, bytes, len);
+	if (len > 0)
+		memcpy(frame->bytes + frame->len, bytes, len);
 	frame->len += len;
 }
 
