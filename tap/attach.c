@@ -212,7 +212,7 @@ attach_device(struct tap *tap, int rtnl, struct link_info *ret_info, struct erro
 	if (memcmp(ret_info->mac, tap->gateway_mac, sizeof(ret_info->mac)) != 0 &&
 	    link_set_mac(rtnl, ret_info->ifindex, tap->gateway_mac, err) < 0)
 		return -1;
-	return sysctl_apply_device(device, tap_has_ipv6(&tap->config), err);
+	return sysctl_apply_device(device, ret_info, tap_has_ipv6(&tap->config), err);
 }
 
 static int

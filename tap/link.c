@@ -115,6 +115,35 @@ link_parse_kind(const struct nlattr *linkinfo, struct link_info *info)
 	}
 }
 
+/* An array of the device's values; the kernel counts IPv4's from 1, and number n stands at [n] here. */
+static size_t
+link_parse_conf(const struct nlattr *attr, size_t first, int32_t conf[LINK_CONF_MAX])
+{
+	size_t count = mnl_attr_get_payload_len(attr) / sizeof(conf[0]);
+
+	if (count > LINK_CONF_MAX - first)
+		count = LINK_CONF_MAX - first;
+	memcpy(conf + first, mnl_attr_get_payload(attr), count * sizeof(conf[0]));
+	return first + count;
+}
+
+static void
+link_parse_families(const struct nlattr *af_spec, struct link_info *info)
+{
+	const struct nlattr *family, *attr;
+
+	attr_each_nested(family, af_spec)
+	{
+		attr_each_nested(attr, family)
+		{
+			if (mnl_attr_get_type(family) == AF_INET && mnl_attr_get_type(attr) == IFLA_INET_CONF)
+				info->conf4_count = link_parse_conf(attr, 1, info->conf4);
+			if (mnl_attr_get_type(family) == AF_INET6 && mnl_attr_get_type(attr) == IFLA_INET6_CONF)
+				info->conf6_count = link_parse_conf(attr, 0, info->conf6);
+		}
+	}
+}
+
 static void
 link_parse(const struct nlmsghdr *nlh, struct link_info *info)
 {
@@ -134,6 +163,8 @@ link_parse(const struct nlmsghdr *nlh, struct link_info *info)
 			info->peer_ifindex = mnl_attr_get_u32(attr);
 		else if (type == IFLA_LINKINFO)
 			link_parse_kind(attr, info);
+		else if (type == IFLA_AF_SPEC)
+			link_parse_families(attr, info);
 	}
 }
 

@@ -8,8 +8,12 @@
 
 #include <net/if.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+/* Values per device of one family that are kept; newer kernels may know more. */
+#define LINK_CONF_MAX 96
 
 /* A device as the kernel describes it. */
 struct link_info {
@@ -19,6 +23,9 @@ struct link_info {
 	uint8_t mac[6];
 	char kind[16]; /* "tun", "veth", or "" */
 	bool is_tap;   /* kind "tun" in TAP mode */
+	int32_t conf4[LINK_CONF_MAX],
+	    conf6[LINK_CONF_MAX]; /* values of ipv4/conf and ipv6/conf, by the kernel\'s numbers */
+	size_t conf4_count, conf6_count;
 };
 
 /* An rtnetlink socket in the calling thread's namespace, or -1. The caller closes it. */

@@ -4,6 +4,7 @@
 #define POSTERN_TAP_SYSCTL_H
 
 #include "base/error.h"
+#include "tap/link.h"
 
 #include <stdbool.h>
 
@@ -11,8 +12,8 @@
  *
  * The namespace-wide values and the defaults that a device made afterwards inherits. ipv6 off: IPv6 is disabled. */
 int sysctl_apply_namespace(bool ipv6, struct error *err);
-/* The values of one device. */
-int sysctl_apply_device(const char *device, bool ipv6, struct error *err);
+/* The values of one device, of which info tells what the kernel has: those that are right already are not touched. */
+int sysctl_apply_device(const char *device, const struct link_info *info, bool ipv6, struct error *err);
 /* In a container's own namespace: a device whose IPv6 address must be usable at once, and nothing else. */
 int sysctl_apply_container(const char *device, struct error *err);
 
