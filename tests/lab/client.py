@@ -12,7 +12,7 @@ The exit status is 0 for fin and reply, 1 for all else.
 
 options: --timeout SECONDS (5), --half-close (shut the sending side after the data), --gap SECONDS (between the DATA
 words, each in a segment of its own), --source PORT, --tls NAME (with this SNI, certificate checked), --family 4|6,
---name NAME (that a WebSocket's Host says; HOST or the SNI otherwise)
+--name NAME (that a WebSocket's Host says; HOST or the SNI otherwise), --pause SECONDS (before tcp reads anything)
 """
 import argparse
 import base64
@@ -42,7 +42,8 @@ def converse_tcp(sock, args):
         sock.sendall(data_bytes(word))
     if args.half_close:
         sock.shutdown(socket.SHUT_WR)
-    received = b""
+    time.sleep(args.pause)
+    received = bytearray()
     while data := sock.recv(65536):
         received += data
     return received, "fin"
@@ -116,6 +117,7 @@ def main():
     parser.add_argument("--tls")
     parser.add_argument("--family", choices=["4", "6"])
     parser.add_argument("--name")
+    parser.add_argument("--pause", type=float, default=0)
     parser.add_argument("what", choices=["tcp", "udp", "ws"])
     parser.add_argument("host")
     parser.add_argument("port", type=int)

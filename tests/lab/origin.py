@@ -211,21 +211,29 @@ class Request(http.server.BaseHTTPRequestHandler):
     def log_message(self, *args):
         pass
 
-    def body(self):
-        if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
-            data = b""
-            while (size := int(self.rfile.readline().split(b";")[0], 16)) > 0:
-                data += self.rfile.read(size)
-                self.rfile.readline()
-            while self.rfile.readline().strip():
-                pass
-            return data
-        return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+    def parts(self):
+        """The body, in parts: it may be larger than what is left of memory."""
+        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+            yield from self.exactly(int(self.headers.get("Content-Length", 0)))
+            return
+        while (size := int(self.rfile.readline().split(b";")[0], 16)) > 0:
+            yield from self.exactly(size)
+            self.rfile.readline()
+        while self.rfile.readline().strip():
+            pass
+
+    def exactly(self, size):
+        while size > 0 and (part := self.rfile.read(min(size, 65536))):
+            size -= len(part)
+            yield part
 
     def answer(self):
-        data = self.body()
-        row = {"method": self.command, "path": self.path, "host": self.headers.get("Host"), "body": len(data),
-               "sha256": hashlib.sha256(data).hexdigest()}
+        size, digest = 0, hashlib.sha256()
+        for part in self.parts():
+            size += len(part)
+            digest.update(part)
+        row = {"method": self.command, "path": self.path, "host": self.headers.get("Host"), "body": size,
+               "sha256": digest.hexdigest()}
         log(event="request", id=self.request.id, **row)
         text = (json.dumps(row) + "\n").encode()
         self.send_response(200)
