@@ -299,6 +299,48 @@ case_E_15_tcp_flags(void **state)
 	wire_free(&wire);
 }
 
+/* Far more half-open connections than the backlog takes, and then an honest one: its SYN is answered with a cookie, and the
+ * ACK, for which no socket is there, must find the listener (E-16). */
+static void
+case_E_16_handshake_after_a_syn_flood(void **state)
+{
+	struct wire wire = wire_make("flood");
+	struct tcp_fields fields = {.port = 443, .flags = SYN};
+	struct frame segment, frame, answer;
+	bool got = false;
+
+	(void)state;
+	lease(&wire, PUBLIC4, IPPROTO_TCP, 443);
+	for (unsigned int i = 0; i < 6000; i++) {
+		fields.source = (uint16_t)(20000 + i);
+		fields.seq = i * 7919;
+		segment = tcp_segment_of(GUEST4, PUBLIC4, &fields);
+		frame = ip(GUEST4, PUBLIC4, IPPROTO_TCP, segment.bytes, segment.len);
+		send_frame(&wire, &frame);
+	}
+	drain(&wire);
+	fields = (struct tcp_fields){.source = 50000, .port = 443, .seq = 1000, .flags = SYN};
+	segment = tcp_segment_of(GUEST4, PUBLIC4, &fields);
+	frame = ip(GUEST4, PUBLIC4, IPPROTO_TCP, segment.bytes, segment.len);
+	send_frame(&wire, &frame);
+	while (!got && answered(&wire, ETH_P_IP, IPPROTO_TCP, &answer))
+		got = answer.bytes[36] == 50000 >> 8 && answer.bytes[37] == (50000 & 0xff); /* others' are repeated */
+	assert_true(got);
+	assert_int_equal(answer.bytes[34 + 13], SYN | ACK);
+	fields.seq++;
+	fields.ack = ((uint32_t)answer.bytes[38] << 24 | (uint32_t)answer.bytes[39] << 16 |
+			 (uint32_t)answer.bytes[40] << 8 | answer.bytes[41]) +
+	    1;
+	fields.flags = ACK;
+	segment = tcp_segment_of(GUEST4, PUBLIC4, &fields);
+	frame = ip(GUEST4, PUBLIC4, IPPROTO_TCP, segment.bytes, segment.len);
+	send_frame(&wire, &frame);
+	assert_true(fixture_readable(tap_socket(wire.tap, TAP_SOCKET_TCP4), 1000));
+	assert_int_equal(fixture_counter(wire.tap, TAP_COUNTER_TCP), 0);
+	assert_contains(fixture_run(tap_netns_fd(wire.tap), "cat /proc/net/netstat"), "SyncookiesSent");
+	wire_free(&wire);
+}
+
 /* A clone's connection that this gateway never saw: reset, so that the clone dials anew (F-16). */
 static void
 case_F_16_unknown_segments_are_reset(void **state)
@@ -400,6 +442,7 @@ main(void)
 	    cmocka_unit_test(case_E_13_icmp),
 	    cmocka_unit_test(case_E_14_all_protocols),
 	    cmocka_unit_test(case_E_15_tcp_flags),
+	    cmocka_unit_test(case_E_16_handshake_after_a_syn_flood),
 	    cmocka_unit_test(case_F_16_unknown_segments_are_reset),
 	    cmocka_unit_test(test_refusals_are_logged_at_a_bounded_rate),
 	};

@@ -173,20 +173,26 @@ segment_checksum(const char *from, const char *to, uint8_t proto, const struct f
 	return checksum(segment->bytes, segment->len, sum);
 }
 
+struct tcp_fields {
+	uint16_t source, port;
+	uint32_t seq, ack;
+	uint8_t flags;
+};
+
 __attribute__((unused)) static struct frame
-tcp_segment(const char *from, const char *to, uint16_t port, uint8_t flags)
+tcp_segment_of(const char *from, const char *to, const struct tcp_fields *fields)
 {
 	struct frame frame = {.len = 0};
 	uint16_t sum;
 
-	put16(&frame, 40000);
-	put16(&frame, port);
-	put16(&frame, 0x0102);
-	put16(&frame, 0x0304);
-	put16(&frame, 0);
-	put16(&frame, 0);
+	put16(&frame, fields->source);
+	put16(&frame, fields->port);
+	put16(&frame, fields->seq >> 16);
+	put16(&frame, fields->seq & 0xffff);
+	put16(&frame, fields->ack >> 16);
+	put16(&frame, fields->ack & 0xffff);
 	put8(&frame, 5 << 4);
-	put8(&frame, flags);
+	put8(&frame, fields->flags);
 	put16(&frame, 65535);
 	put16(&frame, 0);
 	put16(&frame, 0);
@@ -194,6 +200,14 @@ tcp_segment(const char *from, const char *to, uint16_t port, uint8_t flags)
 	frame.bytes[16] = (uint8_t)(sum >> 8);
 	frame.bytes[17] = (uint8_t)sum;
 	return frame;
+}
+
+__attribute__((unused)) static struct frame
+tcp_segment(const char *from, const char *to, uint16_t port, uint8_t flags)
+{
+	struct tcp_fields fields = {.source = 40000, .port = port, .seq = 0x01020304, .flags = flags};
+
+	return tcp_segment_of(from, to, &fields);
 }
 
 __attribute__((unused)) static struct frame
