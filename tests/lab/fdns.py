@@ -8,7 +8,8 @@ folder SCRIPTS, or else handed to UPSTREAM:53 as it is: NAME+TYPE.json, NAME.jso
 
 A script is a JSON object:
   answers     list of [TYPE, TTL, DATA] or [NAME, TYPE, TTL, DATA]; only CNAMEs and records of the asked type are sent
-              unless "all" is true. DATA is text for A, AAAA, CNAME, NS, PTR, TXT; "hex:..." for any type
+              unless "all" is true. DATA is text for A, AAAA, CNAME, NS, PTR, TXT; "hex:..." for any type;
+              "next:ADDRESS" is a new address each time, counted up from ADDRESS
   authority, additional: the same, sent as they are
   rcode       number; 0 by default
   flags       number or-ed into the flags (0x0200 is TC)
@@ -17,8 +18,12 @@ A script is a JSON object:
   question    name to echo in place of the one asked
   delay_ms, drop (no answer at all), repeat (send so many copies)
   udp, tcp    objects that override the above for one transport
+  before, after  lists of such objects: further messages, sent before or after this one
   sequence    list of such objects: the first query gets the first, ..., the last one stays
+  cycle       the same, but after the last one comes the first again
 """
+import ipaddress
+import itertools
 import json
 import os
 import socket
@@ -34,6 +39,7 @@ UPSTREAM_SECONDS = 3
 
 log_lock = threading.Lock()
 counts = {}
+nexts = itertools.count()
 
 
 def parse_question(message):
@@ -58,6 +64,8 @@ def record_wire(record, qname):
         record = [qname, *record]
     name, kind, ttl, data = record
     number = TYPES[kind] if kind in TYPES else int(kind.removeprefix("TYPE"))
+    if data.startswith("next:"):
+        data = str(ipaddress.ip_address(data[5:]) + next(nexts))
     if data.startswith("hex:"):
         rdata = bytes.fromhex(data[4:])
     elif kind == "A":
@@ -87,11 +95,12 @@ def find_script(scripts, qname, qtype):
                 script = json.load(file)
         except (FileNotFoundError, OSError):
             continue
-        if "sequence" in script:
+        turns = script.get("sequence", script.get("cycle"))
+        if turns:
             with log_lock:
                 n = counts.get(candidate, 0)
                 counts[candidate] = n + 1
-            script = script["sequence"][min(n, len(script["sequence"]) - 1)]
+            script = turns[n % len(turns) if "cycle" in script else min(n, len(turns) - 1)]
         return script
     return None
 
@@ -114,6 +123,13 @@ def build(script, query, qname, qtype, question_end):
         else query[12:question_end]
     head = struct.pack(">HHHHHH", ident, flags, 1, *(len(s) for s in sections))
     return head + question + b"".join(b"".join(s) for s in sections)
+
+
+def fit(message, transport, script, question_end):
+    if transport == "tcp" or len(message) <= 1232 or "raw" in script:
+        return message
+    flags = struct.unpack_from(">H", message, 2)[0] | 0x0200
+    return message[:2] + struct.pack(">HHHHH", flags, 1, 0, 0, 0) + message[12:question_end]
 
 
 class Server:
@@ -143,11 +159,8 @@ class Server:
             time.sleep(script.get("delay_ms", 0) / 1000)
             if script.get("drop"):
                 return []
-            message = build(script, query, qname, qtype, end)
-            if transport == "udp" and len(message) > 1232 and "raw" not in script:
-                message = message[:2] + struct.pack(">H", struct.unpack_from(">H", message, 2)[0] | 0x0200) \
-                    + struct.pack(">HHHH", 1, 0, 0, 0) + message[12 : 12 + end - 12]
-            return [message] * script.get("repeat", 1)
+            scripts = [*script.get("before", []), *[script] * script.get("repeat", 1), *script.get("after", [])]
+            return [fit(build(part, query, qname, qtype, end), transport, part, end) for part in scripts]
         except (OSError, ValueError, KeyError) as error:
             self.log(event="error", qname=qname, error=repr(error))
             return [query[:2] + struct.pack(">HHHHH", 0x8182, 1, 0, 0, 0) + query[12:end]]
