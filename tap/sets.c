@@ -145,8 +145,8 @@ sets_commit(struct tap *tap, struct nft_batch *batch, struct error *err)
 	}
 	if (error == ENFILE)
 		return error_set(err, ERROR_LIMIT, "the kernel's set is full");
-	if (error == ENOENT)
-		return error_set(err, ERROR_CORRUPT, "the sandbox's nftables table is gone or was changed");
+	if (error == ENOENT) /* nobody's fault who asked for the change */
+		return error_set(err, ERROR_SYSTEM, "the sandbox's nftables table is gone or was changed");
 	return -1;
 }
 
@@ -198,12 +198,12 @@ sets_request_build(struct nft_batch *batch, int family, const struct sets_reques
 }
 
 static int
-sets_lease_check(const struct tap *tap, const struct tap_lease *lease, struct error *err)
+sets_lease_check(const struct tap_lease *lease, struct error *err)
 {
 	char text[ADDR_TEXT_MAX];
 
-	if (lease->addr.family != 4 && (lease->addr.family != 6 || !tap_has_ipv6(&tap->config)))
-		return error_set(err, ERROR_CORRUPT, "lease of no address family of this sandbox");
+	if (lease->addr.family != 4 && lease->addr.family != 6)
+		return error_set(err, ERROR_CORRUPT, "lease of no address family");
 	if (lease->proto != IPPROTO_TCP && lease->proto != IPPROTO_UDP)
 		return error_set(err, ERROR_CORRUPT, "lease of protocol %u", lease->proto);
 	if (lease->port == 0 || lease->port == 53)
@@ -249,7 +249,7 @@ sets_lease_room(struct tap *tap, size_t more, struct error *err)
 	    err, ERROR_LIMIT, "sandbox %s has %d leases, the most there may be", tap->config.name, TAP_LEASES_MAX);
 }
 
-/* One transaction for the leases of both families. */
+/* One transaction for the leases of both families. Those of IPv6 are passed over where it is off: the guest cannot use them. */
 static int
 sets_lease_commit(
     struct tap *tap, const struct tap_lease *leases, size_t count, uint64_t timeout_ms, bool stay, struct error *err)
@@ -263,8 +263,10 @@ sets_lease_commit(
 	nft_batch_select(&batch, NFPROTO_INET, TAP_TABLE);
 	sets_request_fill(request, 4, leases, count, timeout_ms);
 	sets_request_build(&batch, 4, request, stay);
-	sets_request_fill(request, 6, leases, count, timeout_ms);
-	sets_request_build(&batch, 6, request, stay);
+	if (tap_has_ipv6(&tap->config)) {
+		sets_request_fill(request, 6, leases, count, timeout_ms);
+		sets_request_build(&batch, 6, request, stay);
+	}
 	free(request);
 	return sets_commit(tap, &batch, err);
 }
@@ -279,7 +281,7 @@ tap_lease_add(struct tap *tap, const struct tap_lease *leases, size_t count, uin
 	if (count > TAP_LEASE_BATCH_MAX)
 		return error_set(err, ERROR_CORRUPT, "%zu leases in one request", count);
 	for (size_t i = 0; i < count; i++)
-		if (sets_lease_check(tap, &leases[i], err) < 0)
+		if (sets_lease_check(&leases[i], err) < 0)
 			return -1;
 	if (timeout_s < TAP_LEASE_MIN_S)
 		timeout_s = TAP_LEASE_MIN_S;
@@ -302,7 +304,7 @@ tap_lease_del(struct tap *tap, const struct tap_lease *leases, size_t count, str
 	if (count > TAP_LEASE_BATCH_MAX)
 		return error_set(err, ERROR_CORRUPT, "%zu leases in one request", count);
 	for (size_t i = 0; i < count; i++)
-		if (sets_lease_check(tap, &leases[i], err) < 0)
+		if (sets_lease_check(&leases[i], err) < 0)
 			return -1;
 	return sets_lease_commit(tap, leases, count, 0, false, err);
 }
@@ -326,13 +328,12 @@ tap_lease_flush(struct tap *tap, struct error *err)
 /* Ranges. */
 
 static int
-sets_range_check(const struct tap *tap, const struct addr_range *range, struct error *err)
+sets_range_check(const struct addr_range *range, struct error *err)
 {
 	char text[ADDR_TEXT_MAX];
 
-	if (range->first.family != range->last.family ||
-	    (range->first.family != 4 && (range->first.family != 6 || !tap_has_ipv6(&tap->config))))
-		return error_set(err, ERROR_CORRUPT, "range of no address family of this sandbox");
+	if (range->first.family != range->last.family || (range->first.family != 4 && range->first.family != 6))
+		return error_set(err, ERROR_CORRUPT, "range of no address family");
 	if (memcmp(range->first.bytes, range->last.bytes, sizeof(range->first.bytes)) > 0 || range->port_first == 0 ||
 	    range->port_first > range->port_last)
 		return error_set(err, ERROR_CORRUPT, "range that ends before it begins");
@@ -433,7 +434,7 @@ tap_ranges_set(struct tap *tap, const struct addr_range *ranges, size_t count, s
 	if (count > SNAPSHOT_RANGES_MAX)
 		return error_set(err, ERROR_CORRUPT, "%zu ranges", count);
 	for (size_t i = 0; i < count; i++)
-		if (sets_range_check(tap, &ranges[i], err) < 0)
+		if (sets_range_check(&ranges[i], err) < 0)
 			return -1;
 	elems = calloc(count + 1, sizeof(*elems));
 	if (elems == NULL)

@@ -102,7 +102,8 @@ int tap_udp_socket(const struct tap *tap, int family, uint16_t port, struct erro
 
 /* Enter leases in one transaction and wait for the kernel's acknowledgement: (re)starts their countdown at timeout_s
  * (clamped to TAP_LEASE_MIN_S..MAX_S). Never-list addresses, ports 0 and 53, and more than the maxima are refused
- * (ERROR_CORRUPT: the caller is a gateway that should know better). Either all are in force or none was changed. */
+ * (ERROR_CORRUPT: the caller is a gateway that should know better). Either all are in force or none was changed. Leases and
+ * ranges of IPv6 are passed over where it is off. */
 int tap_lease_add(struct tap *tap, const struct tap_lease *leases, size_t count, uint32_t timeout_s, struct error *err);
 /* Remove leases; ones that are not there are no error. */
 int tap_lease_del(struct tap *tap, const struct tap_lease *leases, size_t count, struct error *err);
