@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. One process writes: a lock file beside the database says so (the database itself must not be
  * locked, its readers come and go; and no descriptor but SQLite's own may be opened on it, because closing one would
- * drop SQLite's locks). The lock file stays for ever, so that a database that is gone can be told from one that never
- * was.
+ * drop SQLite's locks). The lock file stays for ever and has a byte in it once there was a database, so that one that is
+ * gone can be told from one that never was.
  *
  * WAL, synchronous=FULL: a commit is one write to the log and one fdatasync. What store_commit has returned 0 for is
  * there after a power cut (CASES F-25). A failure anywhere rolls the whole batch back; the senders still have its
@@ -123,6 +123,8 @@ store_load(struct store *store, struct store_opening *opening, struct error *err
 		return error_set(err, ERROR_CORRUPT, "%s is another program's database", store->file.path);
 	if (state == SCHEMA_OURS && store_quick_check(store, err) < 0)
 		return -1;
+	if (state == SCHEMA_EMPTY && store->file.had_one && !opening->replaced)
+		return error_set(err, ERROR_CORRUPT, "%s has lost its tables", store->file.path);
 	if (store_exec(store, "PRAGMA journal_mode = WAL", err) < 0)
 		return -1;
 	if (state == SCHEMA_EMPTY) {
@@ -130,7 +132,10 @@ store_load(struct store *store, struct store_opening *opening, struct error *err
 			return -1;
 		opening->created = true;
 	}
-	return schema_fill_words(store->db, err);
+	if (schema_fill_words(store->db, err) < 0)
+		return -1;
+	store_file_note(&store->file);
+	return 0;
 }
 
 /* Statements, numbering, time of the last sign of life, and which files these are. */
@@ -182,7 +187,7 @@ store_blames_file(struct store *store)
 	case SQLITE_TOOBIG:
 		return true;
 	case SQLITE_READONLY: /* the header says so, unless permissions do */
-		return access(store->file.path, W_OK) == 0;
+		return store_file_writable(&store->file);
 	default:
 		return false;
 	}
@@ -278,6 +283,36 @@ store_check(struct store *store, struct error *err)
 		return 0;
 	store->must_reopen = true;
 	return -1;
+}
+
+/* Damage is only what another reader would meet: not that something is locked, full or out of memory. */
+static bool
+store_is_damage(int rc)
+{
+	return rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB || rc == SQLITE_ERROR || rc == SQLITE_IOERR_SHORT_READ;
+}
+
+int
+store_look(struct store *store, struct error *err)
+{
+	static const char sql[] =
+	    "SELECT max(id) FROM connections; SELECT max(id) FROM dns; SELECT max(id) FROM events";
+	sqlite3 *db;
+	int rc;
+
+	rc = sqlite3_open_v2(
+	    store->file.path, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
+	if (rc != SQLITE_OK && (store_is_damage(rc) || store_is_damage(sqlite3_extended_errcode(db)))) {
+		error_set(err, ERROR_CORRUPT, "%s cannot be read back: %s", store->file.path, sqlite3_errmsg(db));
+		store->must_reopen = true;
+		rc = -1;
+	} else {
+		rc = 0;
+	}
+	sqlite3_close(db);
+	return rc;
 }
 
 /* The batch is lost. Full and busy pass by themselves; after anything else the connection is not trusted again. */

@@ -61,6 +61,10 @@ bool store_has_batch(const struct store *store);
  * anew. */
 int store_check(struct store *store, struct error *err);
 
+/* Read the newest rows as anybody else would: our own connection holds pages in memory and would notice only late that
+ * the files were damaged. If they were: -1, and the store must be opened anew. Costs a fraction of a millisecond. */
+int store_look(struct store *store, struct error *err);
+
 /* After a failure: try to write and remove 64 KiB. 0: the store can be used again. */
 int store_probe(struct store *store, struct error *err);
 

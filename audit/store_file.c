@@ -46,16 +46,17 @@ int
 store_file_lock(struct store_file *file, const char *path, struct error *err)
 {
 	char lock[PATH_MAX];
+	struct stat st;
 
 	file->lock_fd = -1;
 	if (store_file_resolve(file, path, err) < 0)
 		return -1;
 	if (store_file_path(lock, file->path, ".lock") < 0)
 		return error_sys(err, ENAMETOOLONG, "%s.lock", file->path);
-	file->had_one = access(lock, F_OK) == 0;
 	file->lock_fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, STORE_FILE_MODE);
-	if (file->lock_fd < 0)
+	if (file->lock_fd < 0 || fstat(file->lock_fd, &st) < 0)
 		return error_sys(err, errno, "%s", lock);
+	file->had_one = st.st_size > 0;
 	if (flock(file->lock_fd, LOCK_EX | LOCK_NB) == 0)
 		return 0;
 	if (errno == EWOULDBLOCK)
@@ -69,6 +70,13 @@ store_file_unlock(struct store_file *file)
 	if (file->lock_fd >= 0)
 		close(file->lock_fd);
 	file->lock_fd = -1;
+}
+
+void
+store_file_note(struct store_file *file)
+{
+	if (!file->had_one)
+		file->had_one = pwrite(file->lock_fd, "\n", 1, 0) == 1; /* on a full disk: next time */
 }
 
 /* A name that nothing has yet. */
@@ -89,6 +97,18 @@ store_file_aside_path(struct store_file *file, char ret_path[PATH_MAX], struct e
 			return 0;
 	}
 	return error_set(err, ERROR_SYSTEM, "too many corrupt files beside %s", file->path);
+}
+
+bool
+store_file_writable(const struct store_file *file)
+{
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < STORE_FILE_PARTS; i++)
+		if (store_file_path(path, file->path, store_file_suffixes[i]) < 0 ||
+		    (access(path, W_OK) < 0 && errno != ENOENT))
+			return false;
+	return true;
 }
 
 int

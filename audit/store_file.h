@@ -14,7 +14,7 @@
 struct store_file {
 	char path[PATH_MAX]; /* no symbolic link is left in its directory's part */
 	int lock_fd;         /* -1 until locked */
-	bool had_one;        /* the lock file was there before: there had been a database */
+	bool had_one;        /* the lock file says so: there had been a database, complete */
 	struct {
 		dev_t dev;
 		ino_t ino;
@@ -24,6 +24,11 @@ struct store_file {
 /* Resolve the path and take the lock. 0, or -1 (ERROR_EXISTS: another process holds it). */
 int store_file_lock(struct store_file *file, const char *path, struct error *err);
 void store_file_unlock(struct store_file *file);
+/* There is a complete database from now on: if it is not there next time, it was lost. */
+void store_file_note(struct store_file *file);
+
+/* Do permissions let us write all of its parts that are there? */
+bool store_file_writable(const struct store_file *file);
 
 /* Make an empty database file with the right mode whatever the umask, unless there is one. A log left behind by a
  * database that is gone is set aside: it holds records. */

@@ -490,7 +490,7 @@ auditor_tick_handler(struct loop_timer *timer)
 	if (!auditor.writable)
 		return;
 	auditor_warn_blocked();
-	if (store_check(auditor.store, &err) < 0)
+	if (store_check(auditor.store, &err) < 0 || store_look(auditor.store, &err) < 0)
 		auditor_fail(&err);
 }
 

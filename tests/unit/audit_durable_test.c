@@ -332,6 +332,63 @@ case_F_24_unlinked_or_replaced_while_running(void **state)
 	}
 }
 
+/* The writer's own connection has the pages in memory; it must not go on writing what nobody can read. */
+static void
+case_F_24_damaged_while_running(void **state)
+{
+	static const char *const damages[] = {
+	    ": >$DB",
+	    ": >$DB-wal",
+	    "head -c 81920 /dev/urandom | dd of=$DB-wal conv=notrunc status=none",
+	    "head -c 81920 /dev/urandom >$DB && : >$DB-wal",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
+		struct store *store = fixture_open(NULL);
+		struct record record = fixture_flow(1, "github.com");
+		struct store_opening opening;
+		struct error err;
+
+		fixture_add(store, &record);
+		fixture_commit(store);
+		assert_int_equal(store_look(store, &err), 0);
+		assert_false(store_must_reopen(store));
+		fixture_shell(damages[i]);
+		assert_int_equal(store_look(store, &err), -1);
+		assert_int_equal(err.code, ERROR_CORRUPT);
+		assert_true(store_must_reopen(store));
+		store_close(store);
+		/* Either the writer's end could mend it, or it is set aside. */
+		store = fixture_open(&opening);
+		assert_true(opening.replaced || fixture_integer("SELECT count(*) FROM connections") == 1);
+		assert_int_equal(store_look(store, &err), 0);
+		store_close(store);
+		fixture_shell("rm -f $DB*");
+	}
+}
+
+static void
+case_F_24_lost_tables_are_a_loss(void **state)
+{
+	struct store_opening opening;
+
+	(void)state;
+	store_close(fixture_open(&opening));
+	assert_true(opening.created);
+	assert_false(opening.replaced);
+	fixture_shell(": >$DB && : >$DB-wal");
+	store_close(fixture_open(&opening));
+	assert_true(opening.created);
+	assert_true(opening.replaced);
+	assert_non_null(strstr(opening.why, "lost its tables"));
+	/* But not when the first start did not come so far. */
+	fixture_shell("rm -f $DB* && : >$DB.lock && : >$DB");
+	store_close(fixture_open(&opening));
+	assert_true(opening.created);
+	assert_false(opening.replaced);
+}
+
 static void
 case_F_32_symbolic_links_are_refused(void **state)
 {
@@ -419,6 +476,8 @@ main(void)
 	    DURABLE_TEST(case_F_24_truncated_and_foreign_files_are_set_aside),
 	    DURABLE_TEST(case_F_24_a_vanished_file_is_noticed_at_the_next_start),
 	    DURABLE_TEST(case_F_24_unlinked_or_replaced_while_running),
+	    DURABLE_TEST(case_F_24_damaged_while_running),
+	    DURABLE_TEST(case_F_24_lost_tables_are_a_loss),
 	    DURABLE_TEST(case_F_32_symbolic_links_are_refused),
 	    DURABLE_TEST(test_readers_need_no_write_permission),
 	};
