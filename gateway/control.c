@@ -49,6 +49,23 @@ control_begin(struct control *control)
 		log_fatalx("%s", err.text);
 }
 
+static void
+control_introduce(struct control_sandbox *sandbox, void *context)
+{
+	if (sandbox->attached)
+		control_record_sandbox(context, sandbox);
+}
+
+/* The log may be a new one, in place of one that was lost: it must know the sandboxes that its rows are about. For one
+ * that knows them this changes nothing. */
+static void
+control_resumed_handler(struct recorder *recorder)
+{
+	struct control *control = loop_owner(recorder, struct control, recorder);
+
+	control_sandbox_each(control, control_introduce, control);
+}
+
 static bool
 control_channel(struct control *control, struct ipc_message *message)
 {
@@ -61,6 +78,7 @@ control_channel(struct control *control, struct ipc_message *message)
 		if (rc < 0)
 			log_fatalx("channel to the auditor: %s", strerror(-rc));
 		control->auditor_known = true;
+		control_resumed_handler(&control->recorder);
 	} else if (channel->role == MSG_ROLE_CONTROL && control->listen_fd < 0 && control->http == NULL) {
 		control->listen_fd = message->fds[0];
 		message->fds[0] = -1;
@@ -148,6 +166,7 @@ control_run(const struct options *options)
 	if (route_open(&control.route) < 0)
 		log_warnx("no route socket: a test will not know the host's own addresses");
 	recorder_init(&control.recorder, control.loop);
+	control.recorder.resumed_handler = control_resumed_handler;
 	confine_identity(options->control_uid, options->group_gid);
 	if (control_state_open(options->state_dir, &control.state_fd, &err) < 0)
 		log_fatalx("%s", err.text);

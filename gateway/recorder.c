@@ -80,8 +80,11 @@ recorder_message_handler(struct ipc *ipc, struct ipc_message *message)
 		recorder->durable_seq = durable->seq;
 	recorder_drop_durable(recorder);
 	recorder->writable = durable->writable != 0;
-	if (recorder->writable && !was_writable)
+	if (recorder->writable && !was_writable) {
 		recorder_resend(recorder);
+		if (recorder->resumed_handler != NULL)
+			recorder->resumed_handler(recorder);
+	}
 	recorder_wake(recorder);
 	return true;
 }

@@ -35,6 +35,8 @@ struct recorder {
 	struct recorder_queued *queue_head, *queue_tail; /* not yet durable, in order */
 	size_t queue_len;
 	struct recorder_wait *waits, *waits_tail; /* by seq */
+	/* The log could not be written and now can; it may be another one. NULL: nobody wants to know. Set after init. */
+	void (*resumed_handler)(struct recorder *recorder);
 };
 
 void recorder_init(struct recorder *recorder, struct loop *loop);
