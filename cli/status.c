@@ -79,6 +79,20 @@ status_print(const json_t *answer)
 	table_print(&table, stdout, "");
 }
 
+/* Everything runs, can record, and no sandbox is broken. What rootless lacks is no fault. */
+static bool
+status_is_healthy(const json_t *answer)
+{
+	const json_t *role;
+	size_t i;
+
+	json_array_foreach(json_object_get(answer, "roles"), i, role) if (status_number(role, "pid") == 0) return false;
+	return json_is_true(json_object_get(answer, "audit_ok")) &&
+	    (json_is_true(json_object_get(answer, "host_chain")) ||
+		json_is_true(json_object_get(answer, "rootless"))) &&
+	    json_array_size(json_object_get(answer, "broken")) == 0;
+}
+
 int
 cli_status(int argc, char **argv)
 {
@@ -95,6 +109,7 @@ cli_status(int argc, char **argv)
 		command_print_json(answer);
 	else
 		status_print(answer);
+	status = status_is_healthy(answer) ? 0 : 1;
 	json_decref(answer);
-	return 0;
+	return status;
 }

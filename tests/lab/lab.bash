@@ -94,7 +94,7 @@ posternd_start() {
 		--resolver "$NET4.$RESOLVER" "$@" >>"$LAB/posternd.log" 2>&1 </dev/null 3>&- 4>&- &
 	echo $! >"$LAB/posternd.pid"
 	disown
-	wait_for 10 postern status || {
+	wait_for 10 postern list || {
 		tail -n 20 "$LAB/posternd.log" >&2
 		return 1
 	}
