@@ -340,7 +340,7 @@ drain(const struct wire *wire)
 __attribute__((unused)) static bool
 answered(const struct wire *wire, uint16_t type, uint8_t proto, struct frame *ret_frame)
 {
-	while (next_frame(wire, ret_frame, 30)) {
+	while (next_frame(wire, ret_frame, 60)) {
 		uint16_t got = (uint16_t)(ret_frame->bytes[12] << 8 | ret_frame->bytes[13]);
 		uint8_t got_proto = got == ETH_P_IP ? ret_frame->bytes[23]
 		    : got == ETH_P_IPV6             ? ret_frame->bytes[20]
@@ -368,7 +368,7 @@ assert_refused_as(const struct wire *wire, const struct frame *frame, enum tap_c
 
 	counters(wire, before);
 	send_frame(wire, frame);
-	for (int i = 0; i < 20; i++) { /* the TAP hands over at once; its softirq may not */
+	for (int i = 0; i < 200; i++) { /* the TAP hands over at once; its softirq may not */
 		counters(wire, after);
 		if (after[expected] != before[expected])
 			break;
