@@ -111,7 +111,7 @@ def end_of(error):
 
 def converse(sock, case, half_close):
     """(how it ended, what came back)"""
-    received = b""
+    received, over = b"", "fin"
     try:
         for i, segment in enumerate(case.segments):
             if i and case.gap:
@@ -121,7 +121,7 @@ def converse(sock, case, half_close):
         if half_close:
             sock.shutdown(socket.SHUT_WR)
     except (ConnectionResetError, BrokenPipeError):
-        pass  # reading tells what came before it
+        over = "rst"  # what came before it can still be read
     except OSError as error:
         return end_of(error), received
     try:
@@ -129,7 +129,7 @@ def converse(sock, case, half_close):
             received += data
     except OSError as error:
         return end_of(error), received
-    return "fin", received
+    return over, received
 
 
 def attempt(case, half_close, family, address, sport):
