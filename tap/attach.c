@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Theory of operation. An attach is a list of steps, each of which either is done or ends the attach; one undo, which is
- * the detach, takes back whatever was made. The order is the promise:
+/* Theory of operation. An attach is a list of steps, each of which either is done or ends the attach; one undo, which
+ * is the detach, takes back whatever was made. The order is the promise:
  *
  *   namespace     new, or the one of an earlier run (adopt); published as a file
  *   sysctls       before there is a device whose packets they could govern, then those of the device
@@ -11,8 +11,8 @@
  *   container     NETNS only: address, default route, lo up in the container's own namespace
  *   device up     the first moment a packet of the guest is looked at
  *
- * Adopt takes over namespace and device as they are and does every other step again: each of them replaces what is there.
- * Sets are empty afterwards; existing contents are never trusted (F-05). */
+ * Adopt takes over namespace and device as they are and does every other step again: each of them replaces what is
+ * there. Sets are empty afterwards; existing contents are never trusted (F-05). */
 #include "tap/link.h"
 #include "tap/netns.h"
 #include "tap/nft.h"
@@ -89,8 +89,8 @@ attach_namespace(struct tap *tap, const char *netns_dir, bool adopt, bool *ret_a
 	return 0;
 }
 
-/* 06:00: or 06:01: and the address; locally administered, unicast. The same in every sandbox with the same addresses, so
- * that a VM snapshot's ARP cache fits wherever it is restored. */
+/* 06:00: or 06:01: and the address; locally administered, unicast. The same in every sandbox with the same addresses,
+ * so that a VM snapshot's ARP cache fits wherever it is restored. */
 static void
 attach_mac(uint8_t mac[6], uint8_t second, const struct addr *addr)
 {
@@ -235,9 +235,9 @@ attach_addresses(struct tap *tap, int rtnl, uint32_t ifindex, struct error *err)
 	return link_check_addresses(rtnl, ifindex, err);
 }
 
-/* In the container's namespace: its end of the veth gets the guest's addresses and becomes the way out. Permanent neighbour
- * entries for the gateway, because the kernel joins the multicast group in which it would be asked for its MAC a moment
- * after the address is there, and who asks in that moment waits a second. */
+/* In the container's namespace: its end of the veth gets the guest's addresses and becomes the way out. Permanent
+ * neighbour entries for the gateway, because the kernel joins the multicast group in which it would be asked for its
+ * MAC a moment after the address is there, and who asks in that moment waits a second. */
 static int
 attach_container_links(const struct tap *tap, int rtnl, struct error *err)
 {
@@ -264,7 +264,8 @@ attach_container_links(const struct tap *tap, int rtnl, struct error *err)
 	return 0;
 }
 
-/* The device is up: have both ends of a veth know it, and the container's address in use, before the attach is reported. */
+/* The device is up: have both ends of a veth know it, and the container's address in use, before the attach is
+ * reported. */
 static int
 attach_settle(const struct tap_config *config, struct error *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Theory of operation. A namespace has no uplink and forwards nothing, so no order of removal opens a way out. Removing is
- * dropping the last reference: the kernel then takes the device, the table and the addresses apart in its own time. Only a
- * TAP that a VMM still holds open would keep the namespace alive (its descriptor refers to it); that one is deleted. What
- * waits for RCU is done by a thread of its own, since the keeper serves others meanwhile. */
+/* Theory of operation. A namespace has no uplink and forwards nothing, so no order of removal opens a way out. Removing
+ * is dropping the last reference: the kernel then takes the device, the table and the addresses apart in its own time.
+ * Only a TAP that a VMM still holds open would keep the namespace alive (its descriptor refers to it); that one is
+ * deleted. What waits for RCU is done by a thread of its own, since the keeper serves others meanwhile. */
 #include "tap/link.h"
 #include "tap/netns.h"
 #include "tap/tap_internal.h"
@@ -24,8 +24,8 @@ detach_close(int *fd)
 	*fd = -1;
 }
 
-/* What waits for RCU: closing an nfnetlink socket does while a transaction of the namespace is young, and deleting a device
- * does always. Takes the tap. */
+/* What waits for RCU: closing an nfnetlink socket does while a transaction of the namespace is young, and deleting a
+ * device does always. Takes the tap. */
 static void *
 detach_finish(void *context)
 {

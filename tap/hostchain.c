@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The second layer, in the host's own namespace: sockets of the gateway's uid may not send to the never list, except to the
- * configured resolvers. Independent of the gateway's own judgement; absent when rootless. */
+/* The second layer, in the host's own namespace: sockets of the gateway's uid may not send to the never list, except to
+ * the configured resolvers. Independent of the gateway's own judgement; absent when rootless. */
 #include "tap/attr.h"
 #include "tap/match.h"
 #include "tap/never.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. Whether somebody changed our tables is asked often and answered "no" almost always, so the
- * question is cheap first: each transaction in the namespace raises the ruleset's generation by one, and we know how many
- * of them were ours. Only when the number is another one, all tables, chains and rules of our name are listed and hashed
- * (names, handles, hooks, policies, flags, in order). A rule that was replaced has another handle. The constant sets cannot
- * be changed while rules use them, and lease elements may be, by us.
+ * question is cheap first: each transaction in the namespace raises the ruleset's generation by one, and we know how
+ * many of them were ours. Only when the number is another one, all tables, chains and rules of our name are listed and
+ * hashed (names, handles, hooks, policies, flags, in order). A rule that was replaced has another handle. The constant
+ * sets cannot be changed while rules use them, and lease elements may be, by us.
  *
  * When a foreign transaction came between two of ours, the counts differ and the listing decides. */
 #include "tap/attr.h"

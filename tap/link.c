@@ -453,8 +453,8 @@ link_add_local_default(int rtnl, int family, struct error *err)
 	if (tap_step(err) < 0)
 		return -1;
 	rtm->rtm_family = family == 4 ? AF_INET : AF_INET6;
-	/* IPv4's local and main tables are one trie while there is no `ip rule`; IPv6's are looked up one after the other, and
-	 * a local default in table local would hide the guest's subnet. */
+	/* IPv4's local and main tables are one trie while there is no `ip rule`; IPv6's are looked up one after the
+	 * other, and a local default in table local would hide the guest's subnet. */
 	rtm->rtm_table = family == 4 ? RT_TABLE_LOCAL : RT_TABLE_MAIN;
 	rtm->rtm_protocol = RTPROT_STATIC;
 	rtm->rtm_scope = family == 4 ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Devices, addresses, routes and neighbours over rtnetlink; each call acts on the namespace its socket was opened in. */
+/* Devices, addresses, routes and neighbours over rtnetlink; each call acts on the namespace its socket was opened
+ * in. */
 #ifndef POSTERN_TAP_LINK_H
 #define POSTERN_TAP_LINK_H
 
@@ -46,18 +47,19 @@ int link_delete(int rtnl, uint32_t ifindex, struct error *err);
 int link_set_mac(int rtnl, uint32_t ifindex, const uint8_t mac[6], struct error *err);
 int link_set_up(int rtnl, uint32_t ifindex, struct error *err);
 
-/* A device that is up gets its carrier from its peer a moment later, in the kernel's own time; until then what is sent is
- * dropped, and IPv6 addresses wait. Have that done now. name is one of the calling thread's namespace. */
+/* A device that is up gets its carrier from its peer a moment later, in the kernel's own time; until then what is sent
+ * is dropped, and IPv6 addresses wait. Have that done now. name is one of the calling thread's namespace. */
 void link_settle(const char *name);
 
 /* Without duplicate address detection; one that is there is replaced. */
 int link_add_address(int rtnl, uint32_t ifindex, const struct addr *addr, uint8_t bits, struct error *err);
-/* The kernel makes a new IPv6 address its own a moment later, by a work item; answers to who uses it before are lost. Wait for
- * that, at most some 200 ms. */
+/* The kernel makes a new IPv6 address its own a moment later, by a work item; answers to who uses it before are lost.
+ * Wait for that, at most some 200 ms. */
 void link_wait_address(int rtnl, const struct addr *addr);
 /* ERROR_SYSTEM when an IPv6 address of the device is tentative or failed duplicate detection (E-04). */
 int link_check_addresses(int rtnl, uint32_t ifindex, struct error *err);
-/* "local default dev lo": every destination of the family (4, 6) that has no better route is delivered to our sockets. */
+/* "local default dev lo": every destination of the family (4, 6) that has no better route is delivered to our
+ * sockets. */
 int link_add_local_default(int rtnl, int family, struct error *err);
 /* "default via gateway dev ifindex". */
 int link_add_default(int rtnl, uint32_t ifindex, const struct addr *gateway, struct error *err);

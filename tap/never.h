@@ -8,8 +8,8 @@
 #include "tap/nft.h"
 
 /* Make the constant interval set of a family (4, 6) in the selected table: the never list as it is in force, everything
- * in IPv6 outside 2000::/3, and the extra prefixes of that family. ISATAP interface ids are no prefix: the ruleset has a
- * rule for them. */
+ * in IPv6 outside 2000::/3, and the extra prefixes of that family. ISATAP interface ids are no prefix: the ruleset has
+ * a rule for them. */
 void never_add_set(
     struct nft_batch *batch, int family, const char *set, const struct prefix *extra, size_t extra_count);
 

@@ -19,7 +19,8 @@ struct nlmsghdr;
 struct nftnl_rule;
 struct nftnl_expr;
 
-/* Elements in one message: the kernel's nested attribute ends at 64 KiB, and the largest element takes some 120 bytes. */
+/* Elements in one message: the kernel's nested attribute ends at 64 KiB, and the largest element takes some 120
+ * bytes. */
 #define NFT_ELEMS_MAX 512
 /* Longest concatenated key: an IPv6 address, a protocol and a port in registers of four bytes. */
 #define NFT_KEY_MAX 24
@@ -47,7 +48,8 @@ void nft_batch_free(struct nft_batch *batch);
 void nft_batch_select(struct nft_batch *batch, int family, const char *table);
 /* Record the first error, a positive errno. */
 void nft_batch_fail(struct nft_batch *batch, int error);
-/* Start a message of the selected family at the batch's end, NULL after an error; and take it in when it is complete. */
+/* Start a message of the selected family at the batch's end, NULL after an error; and take it in when it is
+ * complete. */
 struct nlmsghdr *nft_batch_message(struct nft_batch *batch, uint16_t type, uint16_t flags);
 void nft_batch_push(struct nft_batch *batch, const struct nlmsghdr *nlh);
 /* Create the selected table; one that is there stays as it is. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. Versions and configuration files say little about a kernel with backports, missing modules or a
- * sandbox of its own around it; so each thing an attach leans on is done, in namespaces that vanish afterwards (F-14). Each
- * feature is tried in a transaction of its own, so that the first missing one can be named together with what brings it.
- * At the end a whole sandbox is attached and detached. */
+ * sandbox of its own around it; so each thing an attach leans on is done, in namespaces that vanish afterwards (F-14).
+ * Each feature is tried in a transaction of its own, so that the first missing one can be named together with what
+ * brings it. At the end a whole sandbox is attached and detached. */
 #include "tap/link.h"
 #include "tap/netns.h"
 #include "tap/nft.h"

@@ -9,8 +9,8 @@
 /* Log messages of one class: beyond it the counter still counts. */
 #define REFUSE_LOG_PER_S 200
 #define REFUSE_LOG_BURST 400
-/* Answers by ICMP: a refused datagram gets one, a flood of them does not double. TCP resets are not bounded, since a scan of
- * closed ports must not hang. */
+/* Answers by ICMP: a refused datagram gets one, a flood of them does not double. TCP resets are not bounded, since a
+ * scan of closed ports must not hang. */
 #define REFUSE_UNREACHABLE_PER_S 2000
 #define REFUSE_UNREACHABLE_BURST 2000
 #define REFUSE_PROHIBITED_PER_S 100

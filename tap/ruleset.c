@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. Two tables, both named postern.
  *
- * Family netdev, ingress hook of the guest's device: frames that no guest has business to send end here (VLAN tags, foreign
- * EtherTypes, another source MAC, ARP in another name, router advertisements and redirects). Link chatter that every
- * operating system emits and nobody serves (router solicitations, MLD, IGMP) is dropped without a word.
+ * Family netdev, ingress hook of the guest's device: frames that no guest has business to send end here (VLAN tags,
+ * foreign EtherTypes, another source MAC, ARP in another name, router advertisements and redirects). Link chatter that
+ * every operating system emits and nobody serves (router solicitations, MLD, IGMP) is dropped without a word.
  *
- * Family inet, hook prerouting at mangle priority, after the kernel has put fragments together (tproxy brings nf_defrag),
- * policy drop. In order:
+ * Family inet, hook prerouting at mangle priority, after the kernel has put fragments together (tproxy brings
+ * nf_defrag), policy drop. In order:
  *   1. only the guest's device, only unicast frames; neighbour discovery
  *   2. only the guest's own addresses, no IPv4 options, no IPv6 extension headers
  *   3. port 53 to any address, when a transparent socket of ours is there: baked images name private resolvers
@@ -18,13 +18,14 @@
  *   9. UDP to a lease or range on a port where a transparent relay socket of ours stands
  *  10. everything else: refused
  *
- * The only accepts are of our own transparent sockets, the echo and neighbour discovery: with dead listeners, nothing is
- * accepted, and another service in the namespace is out of reach. Refusals count first (a counter object per class), log
- * at a bounded rate to nfnetlink group 1 with the class as prefix, and answer: reset for TCP, ICMP at a bounded rate for the
- * rest. There is no output chain: what leaves towards the guest is our replies, and there is no other way out.
+ * The only accepts are of our own transparent sockets, the echo and neighbour discovery: with dead listeners, nothing
+ * is accepted, and another service in the namespace is out of reach. Refusals count first (a counter object per class),
+ * log at a bounded rate to nfnetlink group 1 with the class as prefix, and answer: reset for TCP, ICMP at a bounded
+ * rate for the rest. There is no output chain: what leaves towards the guest is our replies, and there is no other way
+ * out.
  *
- * The tables have no owner flag: that would protect them from a foreign flush, but delete them with the keeper's socket.
- * Changes by others are found by ruleset_intact (intact.c). */
+ * The tables have no owner flag: that would protect them from a foreign flush, but delete them with the keeper's
+ * socket. Changes by others are found by ruleset_intact (intact.c). */
 #include "tap/ruleset.h"
 
 #include "tap/ingress.h"
@@ -244,8 +245,8 @@ ruleset_add_source6_rules(struct nft_batch *batch, const struct tap_config *conf
 	if (!tap_has_ipv6(config))
 		return;
 
-	/* The first header after IPv6's own must be the transport's. Fragments have been put together by now; hop-by-hop,
-	 * routing, destination options, AH and chains of them are refused, whatever they hide. */
+	/* The first header after IPv6's own must be the transport's. Fragments have been put together by now;
+	 * hop-by-hop, routing, destination options, AH and chains of them are refused, whatever they hide. */
 	rule = nft_rule_start(batch, "prerouting");
 	match_family(&rule, NFPROTO_IPV6);
 	match_load_network(&rule, IP6_NEXT_HEADER, 1);

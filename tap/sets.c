@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Theory of operation. A lease is an element `address . protocol . port` with a timeout in a hash set; allowed ranges are
- * elements of an interval set. Each public function here is one transaction on the sandbox's own netlink socket.
+/* Theory of operation. A lease is an element `address . protocol . port` with a timeout in a hash set; allowed ranges
+ * are elements of an interval set. Each public function here is one transaction on the sandbox's own netlink socket.
  *
- * Adding a lease has to start its countdown anew. Kernels differ in what adding an element again does (before 6.12 nothing;
- * since then it changes the timeout, but not the time left), so each add is three steps of one transaction: add (so that
- * there is one to delete), delete, add. Packets see the old element or the new one, never none. Deleting is add, delete,
- * for the same reason: deleting what has just expired would fail the transaction.
+ * Adding a lease has to start its countdown anew. Kernels differ in what adding an element again does (before 6.12
+ * nothing; since then it changes the timeout, but not the time left), so each add is three steps of one transaction:
+ * add (so that there is one to delete), delete, add. Packets see the old element or the new one, never none. Deleting
+ * is add, delete, for the same reason: deleting what has just expired would fail the transaction.
  *
- * The sets have no size limit in the kernel (a stated size is allocated at once). The limit is kept here: an upper bound
- * that grows with each add, and is replaced by a count of the kernel's elements when it reaches the maximum. */
+ * The sets have no size limit in the kernel (a stated size is allocated at once). The limit is kept here: an upper
+ * bound that grows with each add, and is replaced by a count of the kernel's elements when it reaches the maximum. */
 #include "base/clock.h"
 #include "tap/never.h"
 #include "tap/nft.h"
@@ -24,7 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often a full table is counted again: listing 16,384 elements takes milliseconds, and a gateway may keep asking. */
+/* How often a full table is counted again: listing 16,384 elements takes milliseconds, and a gateway may keep
+ * asking. */
 #define SETS_RECOUNT_MS 1000
 /* Listings that another transaction interrupted. */
 #define SETS_DUMP_TRIES 8
@@ -229,8 +230,8 @@ sets_lease_count(struct tap *tap)
 	return 0;
 }
 
-/* Is there room for more leases? A count is worth its price when there was room at the last one, because so many adds came
- * since; when there was none, once in a while. */
+/* Is there room for more leases? A count is worth its price when there was room at the last one, because so many adds
+ * came since; when there was none, once in a while. */
 static int
 sets_lease_room(struct tap *tap, size_t more, struct error *err)
 {
@@ -249,7 +250,8 @@ sets_lease_room(struct tap *tap, size_t more, struct error *err)
 	    err, ERROR_LIMIT, "sandbox %s has %d leases, the most there may be", tap->config.name, TAP_LEASES_MAX);
 }
 
-/* One transaction for the leases of both families. Those of IPv6 are passed over where it is off: the guest cannot use them. */
+/* One transaction for the leases of both families. Those of IPv6 are passed over where it is off: the guest cannot use
+ * them. */
 static int
 sets_lease_commit(
     struct tap *tap, const struct tap_lease *leases, size_t count, uint64_t timeout_ms, bool stay, struct error *err)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which sockets are in a sandbox's namespace that we did not make (E-10), by sock_diag.
  *
- * All of ours are transparent, and so is what was accepted from them. An ordinary process cannot set that option here; one
- * that may could change the ruleset as well, which tap_intact finds. */
+ * All of ours are transparent, and so is what was accepted from them. An ordinary process cannot set that option here;
+ * one that may could change the ruleset as well, which tap_intact finds. */
 #include "tap/attr.h"
 #include "tap/netns.h"
 #include "tap/tap_internal.h"
@@ -106,7 +106,8 @@ sockdiag_dump_packet(int fd, size_t *count)
 	return sockdiag_dump(fd, nlh, sockdiag_count_packet, count);
 }
 
-/* Raw sockets of the calling thread's namespace: one line each after the heading. Many kernels come without raw_diag. */
+/* Raw sockets of the calling thread's namespace: one line each after the heading. Many kernels come without
+ * raw_diag. */
 static int
 sockdiag_count_raw(const char *path, size_t *count)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* All of them are transparent: the ruleset accepts packets for transparent sockets only, IPv6 replies from an address that
- * is not the device's need it, and the transparent listeners could not be reached otherwise. */
+/* All of them are transparent: the ruleset accepts packets for transparent sockets only, IPv6 replies from an address
+ * that is not the device's need it, and the transparent listeners could not be reached otherwise. */
 #include "tap/socket.h"
 
 #include "tap/netns.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. A fresh namespace accepts router advertisements, redirects and source routes, and may inherit
- * anything from the host (net.core.devconf_inherit_init_net). So nothing is assumed: every row of the checklist is read;
- * when it differs it is written and read again, and a value that does not stick fails the attach. Rows marked optional
- * harden or speed up, and no promise hangs on them: some do not exist on older kernels, or are not offered in a namespace
- * that belongs to a user namespace (rootless). Missing or read-only ones are passed over; one that can be written and
- * then reads otherwise is a failure too. */
+ * anything from the host (net.core.devconf_inherit_init_net). So nothing is assumed: every row of the checklist is
+ * read; when it differs it is written and read again, and a value that does not stick fails the attach. Rows marked
+ * optional harden or speed up, and no promise hangs on them: some do not exist on older kernels, or are not offered in
+ * a namespace that belongs to a user namespace (rootless). Missing or read-only ones are passed over; one that can be
+ * written and then reads otherwise is a failure too. */
 #include "tap/sysctl.h"
 
 #include "tap/tap_internal.h"
@@ -40,8 +40,8 @@ static const struct sysctl_row sysctl_namespace_rows[] = {
     {"ipv4/tcp_fastopen", "0", false, SYSCTL_NO_CONF},
     {"ipv4/icmp_echo_ignore_broadcasts", "1", false, SYSCTL_NO_CONF},
     {"ipv4/icmp_ignore_bogus_error_responses", "1", false, SYSCTL_NO_CONF},
-    /* A refusal is an ICMP error, and the kernel's own limit of one a second would make it look like a drop. The ruleset
-	 * bounds them instead. The masks also lift the limit that all namespaces of the host share. */
+    /* A refusal is an ICMP error, and the kernel's own limit of one a second would make it look like a drop: the
+     * ruleset bounds them instead. The masks also lift the limit that all namespaces of the host share. */
     {"ipv4/icmp_ratelimit", "0", false, SYSCTL_NO_CONF},
     {"ipv4/icmp_ratemask", "0", false, SYSCTL_NO_CONF},
     {"ipv4/tcp_max_syn_backlog", "1024", true, SYSCTL_NO_CONF},

@@ -48,8 +48,8 @@ void tap_config_init(struct tap_config *config);
 /* 0, or -1 with ERROR_USAGE: names, addresses of one subnet, device names, "guest4 != gateway4". */
 int tap_config_check(const struct tap_config *config, struct error *err);
 
-/* Sockets that the gateway serves; each is made inside the sandbox's namespace, non-blocking, CLOEXEC, transparent. Those of
- * IPv6 are there when the sandbox has none, too. */
+/* Sockets that the gateway serves; each is made inside the sandbox's namespace, non-blocking, CLOEXEC, transparent.
+ * Those of IPv6 are there when the sandbox has none, too. */
 enum tap_socket {
 	TAP_SOCKET_DNS_UDP4, TAP_SOCKET_DNS_UDP6, /* bound to any:53, IP_PKTINFO on */
 	TAP_SOCKET_DNS_TCP4, TAP_SOCKET_DNS_TCP6, /* listening on any:53 */
@@ -78,11 +78,11 @@ struct tap_lease {
 	uint16_t port;
 };
 
-/* Make everything. netns_dir ("/run/netns") gets the file postern-NAME, bind-mounted, so that `ip netns` and a
- * jailer's --netns find it; NULL (rootless): no file, the namespace lives as long as the tap. When adopt is true and the
- * file is there from an earlier run of this daemon, the namespace and its device are taken over: table replaced in
- * one transaction, sets empty, sockets new. Without adopt an existing file is ERROR_EXISTS.
- * On success *ret_tap is set; on failure nothing is left behind. */
+/* Make everything. netns_dir ("/run/netns") gets the file postern-NAME, bind-mounted, so that `ip netns` and a jailer's
+ * --netns find it; NULL (rootless): no file, the namespace lives as long as the tap. When adopt is true and the file is
+ * there from an earlier run of this daemon, the namespace and its device are taken over: table replaced in one
+ * transaction, sets empty, sockets new. Without adopt an existing file is ERROR_EXISTS. On success *ret_tap is set; on
+ * failure nothing is left behind. */
 int tap_attach(const struct tap_config *config, const char *netns_dir, bool adopt, struct tap **ret_tap,
     struct error *err);
 
@@ -102,16 +102,16 @@ int tap_udp_socket(const struct tap *tap, int family, uint16_t port, struct erro
 
 /* Enter leases in one transaction and wait for the kernel's acknowledgement: (re)starts their countdown at timeout_s
  * (clamped to TAP_LEASE_MIN_S..MAX_S). Never-list addresses, ports 0 and 53, and more than the maxima are refused
- * (ERROR_CORRUPT: the caller is a gateway that should know better). Either all are in force or none was changed. Leases and
- * ranges of IPv6 are passed over where it is off. */
+ * (ERROR_CORRUPT: the caller is a gateway that should know better). Either all are in force or none was changed. Leases
+ * and ranges of IPv6 are passed over where it is off. */
 int tap_lease_add(struct tap *tap, const struct tap_lease *leases, size_t count, uint32_t timeout_s, struct error *err);
 /* Remove leases; ones that are not there are no error. */
 int tap_lease_del(struct tap *tap, const struct tap_lease *leases, size_t count, struct error *err);
 /* Empty both lease sets (the gateway that knew them is gone). */
 int tap_lease_flush(struct tap *tap, struct error *err);
 
-/* Replace the interval sets (allow-by-address) in one transaction, then read the elements back and compare. On failure the
- * old ones are in force, unless it is ERROR_CORRUPT of the comparison. */
+/* Replace the interval sets (allow-by-address) in one transaction, then read the elements back and compare. On failure
+ * the old ones are in force, unless it is ERROR_CORRUPT of the comparison. */
 int tap_ranges_set(struct tap *tap, const struct addr_range *ranges, size_t count, struct error *err);
 
 /* Totals since the table was made. */
@@ -125,7 +125,7 @@ int tap_repair(struct tap *tap, struct error *err);
 /* Are there sockets in the namespace other than those the tap made and those accepted from them (sock_diag)? */
 int tap_foreign_sockets(struct tap *tap, size_t *ret_count, struct error *err);
 
-/* Remove all: sockets, device, file, namespace. Never blocks on RCU in the caller (a forked or cloned helper does).
+/* Remove all: sockets, device, file, namespace. Never blocks on RCU in the caller (a thread does).
  * keep: leave namespace, device and base table for tap_attach(adopt) after a restart; sets are flushed. */
 void tap_detach(struct tap *tap, bool keep);
 
@@ -146,8 +146,8 @@ bool tap_host_chain_present(const char *table_name);
 
 /* Prove by doing, in a scratch namespace, that the kernel has what attach needs: tun, veth, nf_tables with tproxy,
  * socket, reject, log, set timeouts, concatenations, interval sets. On failure names the first missing one and the
- * module or configuration that brings it. *ret_taps: may this process make TAP devices? Without them container sandboxes
- * work all the same. For `postern doctor` and for the keeper's start. */
+ * module or configuration that brings it. *ret_taps: may this process make TAP devices? Without them container
+ * sandboxes work all the same. For `postern doctor` and for the keeper's start. */
 int tap_probe(bool *ret_taps, struct error *err);
 
 #endif

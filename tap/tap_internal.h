@@ -26,13 +26,13 @@ struct tap {
 	bool netns_published; /* netns_path is a bind mount that detach removes */
 	int netns_fd;
 	int sockets[TAP_SOCKET_MAX];
-	int nft_fd;          /* opened inside the namespace, kept: a warm socket costs 3 us per change, a new one 25 */
-	uint32_t nft_gen;    /* the ruleset generation that our own last change made */
-	uint64_t nft_digest; /* of our tables as the kernel reported them right after the load */
-	size_t lease_bound;  /* no more elements than this are in the lease sets; exact only after a count */
+	int nft_fd;           /* opened inside the namespace, kept: a warm socket costs 3 us per change, a new one 25 */
+	uint32_t nft_gen;     /* the ruleset generation that our own last change made */
+	uint64_t nft_digest;  /* of our tables as the kernel reported them right after the load */
+	size_t lease_bound;   /* no more elements than this are in the lease sets; exact only after a count */
 	size_t lease_counted; /* what the last count found, and when */
 	int64_t lease_counted_ms;
-	int detach_rtnl;      /* detach: socket in the namespace, through which detach_ifindex is deleted; else -1 */
+	int detach_rtnl; /* detach: socket in the namespace, through which detach_ifindex is deleted; else -1 */
 	uint32_t detach_ifindex;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A UDP socket bound to any:53 receives queries to every address, and IP_PKTINFO on the answer restores the address that was
- * asked; for IPv6 the socket must be transparent for that. */
+/* A UDP socket bound to any:53 receives queries to every address, and IP_PKTINFO on the answer restores the address
+ * that was asked; for IPv6 the socket must be transparent for that. */
 #include "probe.h"
 
 /* Receive on ours, answer from the address that was asked. 0 or errno. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A tproxy rule brings defragmentation before the prerouting chains: a match on ports sees whole packets. Without one the
- * second fragment has no ports to match. */
+/* A tproxy rule brings defragmentation before the prerouting chains: a match on ports sees whole packets. Without one
+ * the second fragment has no ports to match. */
 #include "probe.h"
 
 /* Fragments but the first. */

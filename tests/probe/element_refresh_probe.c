@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* How to start an element's countdown anew: add, delete, add in one transaction does on every kernel. Adding it again with
- * the same timeout does not, and adding it again without one may make it permanent. */
+/* How to start an element's countdown anew: add, delete, add in one transaction does on every kernel. Adding it again
+ * with the same timeout does not, and adding it again without one may make it permanent. */
 #include "probe.h"
 #include "tap/nft.h"
 

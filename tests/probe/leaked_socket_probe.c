@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* One socket keeps a namespace alive whose last name and process are gone, with its devices: the other end of its veth stays.
- * Closing it is enough, and the kernel cleans up in its own time. */
+/* One socket keeps a namespace alive whose last name and process are gone, with its devices: the other end of its veth
+ * stays. Closing it is enough, and the kernel cleans up in its own time. */
 #include "probe.h"
 
 static bool

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* "local default dev lo" delivers every destination to our sockets, beside the guest's more specific subnet: for IPv4 in
- * table local, while there is no `ip rule`; for IPv6 in table main, since table local is looked up before it. */
+/* "local default dev lo" delivers every destination to our sockets, beside the guest's more specific subnet: for IPv4
+ * in table local, while there is no `ip rule`; for IPv6 in table main, since table local is looked up before it. */
 #include "probe.h"
 
 static bool

@@ -113,8 +113,8 @@ probe_namespace(void)
 	probe_run("ip link set lo up");
 }
 
-/* The gateway's namespace (current) with veth0 172.16.0.1/30, fd00::1/64 and all destinations local; the guest's with eth0 .2
- * and a default route. */
+/* The gateway's namespace (current) with veth0 172.16.0.1/30, fd00::1/64 and all destinations local; the guest's with
+ * eth0 .2 and a default route. */
 __attribute__((unused)) static void
 probe_gateway_and_guest(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* reject works in prerouting of family inet, and at once: TCP resets always, ICMP errors only when the namespace's rate limits
- * are lifted, which leave about one a second otherwise. */
+/* reject works in prerouting of family inet, and at once: TCP resets always, ICMP errors only when the namespace's rate
+ * limits are lifted, which leave about one a second otherwise. */
 #include "probe.h"
 
 /* How many of ten datagrams to ten ports get an ICMP error within 100 ms. */

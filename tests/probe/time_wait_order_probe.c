@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A bare SYN must meet the tproxy rule before the rule for packets of our own sockets: the other way round, a SYN that finds
- * its old connection in TIME_WAIT is not given to the listener, and the connect waits for its retransmission. */
+/* A bare SYN must meet the tproxy rule before the rule for packets of our own sockets: the other way round, a SYN that
+ * finds its old connection in TIME_WAIT is not given to the listener, and the connect waits for its retransmission. */
 #include "probe.h"
 
 #define SYN_RULE "tcp flags & (fin|syn|rst|ack) == syn tproxy ip to 127.0.0.1:15001 accept\n"

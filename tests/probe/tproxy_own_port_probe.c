@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* tproxy takes the gateway's own addresses and the listener's own port like any others, so that dialling them must be refused
- * before. A listener on the loopback address is not found by a lookup of another address. */
+/* tproxy takes the gateway's own addresses and the listener's own port like any others, so that dialling them must be
+ * refused before. A listener on the loopback address is not found by a lookup of another address. */
 #include "probe.h"
 
 static bool

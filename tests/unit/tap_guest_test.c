@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What a guest with ordinary sockets sees, from a container's namespace: the refusals are fast, what is open reaches our
- * sockets, and nothing else is there. */
+/* What a guest with ordinary sockets sees, from a container's namespace: the refusals are fast, what is open reaches
+ * our sockets, and nothing else is there. */
 #include "tap_fixture.h"
 
 #include <arpa/inet.h>
@@ -468,8 +468,8 @@ test_udp_relay_needs_lease_and_socket(void **state)
 	guest_free(&guest);
 }
 
-/* Another service in the namespace, on any address: out of the guest's reach with our listeners alive, and when they are
- * dead (E-10, F-03). Its port is leased too, which changes nothing. */
+/* Another service in the namespace, on any address: out of the guest's reach with our listeners alive, and when they
+ * are dead (E-10, F-03). Its port is leased too, which changes nothing. */
 static void
 case_F_03_nothing_answers_without_our_sockets(void **state)
 {

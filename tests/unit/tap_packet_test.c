@@ -299,8 +299,8 @@ case_E_15_tcp_flags(void **state)
 	wire_free(&wire);
 }
 
-/* Far more half-open connections than the backlog takes, and then an honest one: its SYN is answered with a cookie, and the
- * ACK, for which no socket is there, must find the listener (E-16). */
+/* Far more half-open connections than the backlog takes, and then an honest one: its SYN is answered with a cookie, and
+ * the ACK, for which no socket is there, must find the listener (E-16). */
 static void
 case_E_16_handshake_after_a_syn_flood(void **state)
 {
