@@ -373,6 +373,7 @@ keeper_sandbox_describe(const struct keeper_sandbox *sandbox, struct msg_attache
 	snprintf(ret_attached->netns, sizeof(ret_attached->netns), "%s", tap_netns_path(sandbox->tap));
 	memcpy(ret_attached->ifname, config->ifname, sizeof(ret_attached->ifname));
 	memcpy(ret_attached->guest_mac, config->guest_mac, sizeof(ret_attached->guest_mac));
+	memcpy(ret_attached->gateway_mac, tap_gateway_mac(sandbox->tap), sizeof(ret_attached->gateway_mac));
 	ret_attached->netns_dev = sandbox->netns_dev;
 	ret_attached->netns_ino = sandbox->netns_ino;
 }
