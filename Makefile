@@ -177,6 +177,8 @@ install: all man
 	install -D -m 0644 configs/sysusers-postern.conf $(DESTDIR)$(SYSUSERSDIR)/postern.conf
 	for preset in $(wildcard configs/presets/*); do \
 		install -D -m 0644 $$preset $(DESTDIR)$(SHAREDIR)/presets/$${preset##*/} || exit 1; done
+	for file in $(wildcard configs/*.json configs/*.yaml); do \
+		install -D -m 0644 $$file $(DESTDIR)$(SHAREDIR)/$${file##*/} || exit 1; done
 	for example in $(wildcard configs/policies/*.yaml); do \
 		install -D -m 0644 $$example $(DESTDIR)$(EXAMPLEDIR)/$${example##*/} || exit 1; done
 	install -d -m 0755 $(DESTDIR)/etc/postern
