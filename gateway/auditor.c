@@ -77,6 +77,7 @@ static struct {
 	uint64_t counter;     /* of own record ids */
 	int64_t out_since_us; /* when writing failed; 0: it did not */
 	char out_why[256];
+	char still_why[256]; /* last said about it */
 	bool replaced_pending; /* the event about it is not in the file yet */
 	struct store_opening opening;
 	struct record_sandbox *carried; /* sandboxes of the file that was lost */
@@ -104,6 +105,7 @@ auditor_fail(const struct error *why)
 	if (auditor.out_since_us == 0) {
 		auditor.out_since_us = clock_real_us();
 		snprintf(auditor.out_why, sizeof(auditor.out_why), "%.255s", why->text);
+		snprintf(auditor.still_why, sizeof(auditor.still_why), "%.255s", why->text);
 	}
 	auditor.writable = false;
 	auditor.commit_wanted = false;
@@ -461,8 +463,13 @@ auditor_retry_handler(struct loop_timer *timer)
 {
 	struct error err;
 
-	if (auditor_resume(&err) < 0)
-		loop_timer_set(auditor.loop, timer, AUDITOR_RETRY_MS);
+	if (auditor_resume(&err) == 0)
+		return;
+	loop_timer_set(auditor.loop, timer, AUDITOR_RETRY_MS);
+	if (strncmp(err.text, auditor.still_why, sizeof(auditor.still_why) - 1) == 0)
+		return;
+	log_warnx("the log still cannot be written: %s", err.text);
+	snprintf(auditor.still_why, sizeof(auditor.still_why), "%.255s", err.text);
 }
 
 static void
