@@ -165,7 +165,7 @@ control_run(const struct options *options)
 		log_fatal("event loop");
 	if (route_open(&control.route) < 0)
 		log_warnx("no route socket: a test will not know the host's own addresses");
-	recorder_init(&control.recorder, control.loop);
+	recorder_init(&control.recorder, control.loop, options->epoch);
 	control.recorder.resumed_handler = control_resumed_handler;
 	confine_identity(options->control_uid, options->group_gid);
 	if (control_state_open(options->state_dir, &control.state_fd, &err) < 0)

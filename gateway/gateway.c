@@ -321,7 +321,7 @@ gateway_run(const struct options *options)
 		log_fatal("set-up");
 	memcpy(gateway.resolvers, options->resolvers, sizeof(gateway.resolvers));
 	gateway.resolver_count = options->resolver_count;
-	recorder_init(&gateway.recorder, gateway.loop);
+	recorder_init(&gateway.recorder, gateway.loop, options->epoch);
 	gateway.link.ipc.message_handler = gateway_message_handler;
 	gateway.link.ipc.broken_handler = gateway_broken_handler;
 	if (ipc_open(&gateway.link.ipc, gateway.loop, options->role_fd) < 0)

@@ -176,8 +176,13 @@ ipc_send(struct ipc *ipc, uint16_t type, uint64_t tag, const void *body, uint32_
 		return -EMSGSIZE;
 	if (ipc->queue_head == NULL)
 		rc = ipc_transmit(ipc->source.fd, &header, body, fds);
-	if (ipc_must_wait(rc))
-		rc = ipc_enqueue(ipc, &header, body, fds);
+	if (!ipc_must_wait(rc))
+		return rc;
+	rc = ipc_enqueue(ipc, &header, body, fds);
+	/* A message that is lost is one too many: its sender or receiver would wait for ever. Not closed here, in the midst of
+	 * the caller's work; the loop will find the end of the channel. */
+	if (rc < 0)
+		shutdown(ipc->source.fd, SHUT_RDWR);
 	return rc;
 }
 

@@ -56,7 +56,7 @@ ipc_is_open(const struct ipc *ipc)
 }
 
 /* Send or queue. The descriptors stay the caller's (they are duplicated while queued). Returns 0, -EPIPE when closed,
- * -ENOBUFS when the queue is full (then the channel is broken on the next round), -ENOMEM. */
+ * -ENOBUFS when the queue is full, -ENOMEM or -EMFILE: after these the channel breaks on the next round. */
 int ipc_send(struct ipc *ipc, uint16_t type, uint64_t tag, const void *body, uint32_t size, const int *fds,
     size_t fd_count);
 

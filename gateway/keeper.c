@@ -585,8 +585,7 @@ keeper_run(const struct options *options, char **argv)
 	if (keeper.loop == NULL)
 		log_fatal("epoll");
 	keeper_signals();
-	recorder_init(&keeper.recorder, keeper.loop);
-	keeper.recorder.epoch = keeper_next_epoch();
+	recorder_init(&keeper.recorder, keeper.loop, keeper_next_epoch());
 	keeper_role_init(&keeper.auditor, MSG_ROLE_AUDITOR, 0);
 	keeper_role_init(&keeper.control, MSG_ROLE_CONTROL, 0);
 	for (unsigned int i = 0; i < keeper.gateway_count; i++)

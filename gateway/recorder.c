@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. Every record gets the next sequence number and joins a queue that it leaves only when the auditor
- * says it is durable. What is in the queue is also on its way over the channel, once. When the auditor is replaced, or
- * says that it can write again after it could not, the whole queue goes over the channel again, in order; the store
- * takes a record it already has without effect, so that twice is once. */
+ * says it is durable. From there it goes over the channel, once and in order, as far as the channel has room; each
+ * acknowledgement makes room for more. When the auditor is replaced, or says that it can write again after it could not,
+ * sending begins again at the queue's head; the store takes a record it already has without effect, so that twice is
+ * once. */
 #include "gateway/recorder.h"
 
 #include "gateway/msg.h"
@@ -10,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct recorder_queued {
 	struct recorder_queued *next;
@@ -19,21 +21,18 @@ struct recorder_queued {
 	unsigned char bytes[]; /* struct record, cut to its kind */
 };
 
-static int
-recorder_transmit(struct recorder *recorder, const struct recorder_queued *queued)
-{
-	return ipc_send(&recorder->ipc, MSG_RECORD, 0, queued->bytes, queued->size, NULL, 0);
-}
-
-/* Send the whole queue again. A channel that does not take it is as good as none: close, wait for the next one. */
+/* Send what the channel has room for. While anything is under way an acknowledgement will come, and with it the next turn.
+ * A channel that does not take a record is broken: wait for the next one. */
 static void
-recorder_resend(struct recorder *recorder)
+recorder_pump(struct recorder *recorder)
 {
-	for (struct recorder_queued *q = recorder->queue_head; q != NULL; q = q->next) {
-		if (recorder_transmit(recorder, q) < 0) {
+	while (recorder->writable && recorder->unsent != NULL && recorder->ipc.queue_len < RECORDER_CHANNEL_MAX) {
+		const struct recorder_queued *queued = recorder->unsent;
+
+		if (ipc_send(&recorder->ipc, MSG_RECORD, 0, queued->bytes, queued->size, NULL, 0) < 0)
 			recorder->writable = false;
-			return;
-		}
+		else
+			recorder->unsent = queued->next;
 	}
 }
 
@@ -46,6 +45,8 @@ recorder_drop_durable(struct recorder *recorder)
 		recorder->queue_head = queued->next;
 		if (recorder->queue_head == NULL)
 			recorder->queue_tail = NULL;
+		if (recorder->unsent == queued)
+			recorder->unsent = queued->next;
 		recorder->queue_len--;
 		free(queued);
 	}
@@ -81,10 +82,11 @@ recorder_message_handler(struct ipc *ipc, struct ipc_message *message)
 	recorder_drop_durable(recorder);
 	recorder->writable = durable->writable != 0;
 	if (recorder->writable && !was_writable) {
-		recorder_resend(recorder);
+		recorder->unsent = recorder->queue_head;
 		if (recorder->resumed_handler != NULL)
 			recorder->resumed_handler(recorder);
 	}
+	recorder_pump(recorder);
 	recorder_wake(recorder);
 	return true;
 }
@@ -99,10 +101,11 @@ recorder_broken_handler(struct ipc *ipc, const char *why)
 }
 
 void
-recorder_init(struct recorder *recorder, struct loop *loop)
+recorder_init(struct recorder *recorder, struct loop *loop, uint64_t epoch)
 {
 	memset(recorder, 0, sizeof(*recorder));
 	recorder->loop = loop;
+	recorder->epoch = epoch;
 	recorder->ipc.source.fd = -1;
 	recorder->ipc.message_handler = recorder_message_handler;
 	recorder->ipc.broken_handler = recorder_broken_handler;
@@ -115,12 +118,15 @@ recorder_connect(struct recorder *recorder, int fd, uint64_t epoch)
 	int rc;
 
 	ipc_close(&recorder->ipc);
-	recorder->epoch = epoch;
-	rc = ipc_open(&recorder->ipc, recorder->loop, fd);
-	if (rc < 0)
+	rc = epoch == recorder->epoch ? ipc_open(&recorder->ipc, recorder->loop, fd) : -EINVAL;
+	if (rc < 0) {
+		recorder->ipc.source.fd = -1;
+		close(fd);
 		return rc;
+	}
 	recorder->writable = true; /* until the auditor says otherwise */
-	recorder_resend(recorder);
+	recorder->unsent = recorder->queue_head;
+	recorder_pump(recorder);
 	return 0;
 }
 
@@ -181,10 +187,11 @@ recorder_send(struct recorder *recorder, struct record *record, struct recorder_
 		recorder->queue_head = queued;
 	recorder->queue_tail = queued;
 	recorder->queue_len++;
+	if (recorder->unsent == NULL)
+		recorder->unsent = queued;
 	if (wait != NULL)
 		recorder_wait_add(recorder, wait, record->seq);
-	if (recorder->writable && recorder_transmit(recorder, queued) < 0)
-		recorder->writable = false; /* sent again when the auditor is back */
+	recorder_pump(recorder);
 	return 0;
 }
 

@@ -18,6 +18,8 @@
 /* Unacknowledged records at which new work is refused, and the hard maximum. */
 #define RECORDER_BUSY 16384
 #define RECORDER_MAX 65536
+/* Records waiting in the channel's own queue: the rest waits here, since that queue breaks the channel when it overflows. */
+#define RECORDER_CHANNEL_MAX 2048
 
 struct recorder_wait {
 	struct recorder_wait *next;
@@ -28,19 +30,22 @@ struct recorder_wait {
 struct recorder {
 	struct loop *loop;
 	struct ipc ipc;           /* to the auditor; closed while there is none */
-	uint64_t epoch;           /* from the keeper */
+	uint64_t epoch;           /* this process's, from the keeper */
 	uint64_t next_counter;    /* for record ids */
 	uint64_t next_seq, durable_seq;
 	bool writable;
 	struct recorder_queued *queue_head, *queue_tail; /* not yet durable, in order */
+	struct recorder_queued *unsent;                  /* the first of them that is not on its way; NULL: all are */
 	size_t queue_len;
 	struct recorder_wait *waits, *waits_tail; /* by seq */
 	/* The log could not be written and now can; it may be another one. NULL: nobody wants to know. Set after init. */
 	void (*resumed_handler)(struct recorder *recorder);
 };
 
-void recorder_init(struct recorder *recorder, struct loop *loop);
-/* A (new) channel to the auditor; takes fd. Sends everything not yet durable again. */
+/* epoch: known from the start, because refusals are recorded before there is an auditor, and their ids must be ours. */
+void recorder_init(struct recorder *recorder, struct loop *loop, uint64_t epoch);
+/* A (new) channel to the auditor, made for the sender of this epoch; takes fd. Sends everything not yet durable again.
+ * 0 or -errno; -EINVAL: it was made for another sender. */
 int recorder_connect(struct recorder *recorder, int fd, uint64_t epoch);
 void recorder_free(struct recorder *recorder);
 

@@ -102,10 +102,6 @@ channel(uint32_t role, uint64_t epoch)
 static void
 connect_all(void)
 {
-	if (keeper_recorder.epoch == 0) {
-		keeper_recorder.epoch = ++next_epoch;
-		gateway_recorder.epoch = ++next_epoch;
-	}
 	assert_int_equal(
 	    recorder_connect(&keeper_recorder, channel(MSG_ROLE_KEEPER, keeper_recorder.epoch), keeper_recorder.epoch),
 	    0);
@@ -155,8 +151,8 @@ setup(void **state)
 		fixture_shell("chown 65534:65534 $DIR/audit");
 	snprintf(fixture_db, sizeof(fixture_db), "%s/audit/audit.db", fixture_dir);
 	loop = loop_new();
-	recorder_init(&keeper_recorder, loop);
-	recorder_init(&gateway_recorder, loop);
+	recorder_init(&keeper_recorder, loop, ++next_epoch);
+	recorder_init(&gateway_recorder, loop, ++next_epoch);
 	return loop == NULL ? -1 : 0;
 }
 
@@ -284,8 +280,8 @@ test_connections_of_the_daemon_before_are_closed(void **state)
 	/* All died: a keeper with a new epoch comes. */
 	recorder_free(&keeper_recorder);
 	recorder_free(&gateway_recorder);
-	recorder_init(&keeper_recorder, loop);
-	recorder_init(&gateway_recorder, loop);
+	recorder_init(&keeper_recorder, loop, ++next_epoch);
+	recorder_init(&gateway_recorder, loop, ++next_epoch);
 	auditor_start();
 	connect_all();
 	send_flow(&gateway_recorder, "github.com");

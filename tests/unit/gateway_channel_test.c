@@ -208,7 +208,7 @@ case_F_22_records_wait_for_an_auditor_that_cannot_write(void **state)
 
 	(void)state;
 	durable_calls = 0;
-	recorder_init(&recorder, loop);
+	recorder_init(&recorder, loop, 77);
 	assert_false(recorder_ready(&recorder)); /* nobody to write */
 	assert_int_equal(ipc_pair(fds), 0);
 	peer_open(&auditor, fds[1]);
@@ -248,6 +248,83 @@ case_F_22_records_wait_for_an_auditor_that_cannot_write(void **state)
 	assert_false(recorder_ready(&recorder));
 	ipc_close(&auditor.ipc);
 	recorder_free(&recorder);
+}
+
+/* More than the channel's own queue holds; below what the recorder takes. */
+#define BACKLOG 20000
+#define BACKLOG_BATCH 512
+
+/* Acknowledge like the auditor: what came since the last time. False: nothing did. */
+static bool
+auditor_commits(struct peer *auditor, uint64_t *acknowledged)
+{
+	struct msg_durable durable = {.seq = auditor->last_seq, .writable = 1};
+
+	if (auditor->last_seq == *acknowledged)
+		return false;
+	*acknowledged = auditor->last_seq;
+	assert_int_equal(ipc_send(&auditor->ipc, MSG_DURABLE, 0, &durable, sizeof(durable), NULL, 0), 0);
+	return true;
+}
+
+static void
+a_backlog_larger_than_the_channel_goes_out_once_and_in_order(void **state)
+{
+	struct recorder recorder;
+	struct recorder_wait wait = {.handler = durable_handler};
+	struct record record = {.kind = RECORD_FLOW_CLOSE};
+	struct peer auditor;
+	uint64_t acknowledged = 0;
+	int fds[2], idle = 0;
+
+	(void)state;
+	durable_calls = 0;
+	recorder_init(&recorder, loop, 77);
+	for (int i = 1; i <= BACKLOG; i++)
+		assert_int_equal(recorder_send(&recorder, &record, i == BACKLOG ? &wait : NULL), 0);
+	assert_int_equal(ipc_pair(fds), 0);
+	peer_open(&auditor, fds[1]);
+	assert_int_equal(recorder_connect(&recorder, fds[0], 77), 0);
+	for (int i = 0; i < 10 * BACKLOG && idle < 10; i++) {
+		rounds(1);
+		assert_true(ipc_is_open(&recorder.ipc));
+		if (auditor.last_seq - acknowledged >= BACKLOG_BATCH || idle > 3)
+			idle = auditor_commits(&auditor, &acknowledged) ? 0 : idle + 1;
+		else
+			idle++;
+	}
+	assert_int_equal(auditor.last_seq, BACKLOG);
+	assert_int_equal(auditor.messages, BACKLOG);
+	assert_int_equal(recorder.queue_len, 0);
+	assert_int_equal(durable_calls, 1);
+	assert_true(recorder_ready(&recorder));
+	/* What comes afterwards goes out at once. */
+	assert_int_equal(recorder_send(&recorder, &record, NULL), 0);
+	rounds(2);
+	assert_int_equal(auditor.last_seq, BACKLOG + 1);
+	ipc_close(&auditor.ipc);
+	rounds(1);
+	recorder_free(&recorder);
+}
+
+static void
+a_channel_that_overflows_breaks(void **state)
+{
+	static unsigned char body[64];
+	struct peer a, b;
+	int fds[2], rc = 0;
+
+	(void)state;
+	assert_int_equal(ipc_pair(fds), 0);
+	peer_open(&a, fds[0]);
+	peer_open(&b, fds[1]);
+	for (int i = 0; rc == 0 && i < 4 * IPC_QUEUE_MAX; i++)
+		rc = ipc_send(&a.ipc, MSG_RECORD, 0, body, sizeof(body), NULL, 0);
+	assert_int_equal(rc, -ENOBUFS);
+	rounds(2);
+	assert_int_equal(a.broken, 1);
+	assert_false(ipc_is_open(&a.ipc));
+	ipc_close(&b.ipc);
 }
 
 static int link_status;
@@ -321,6 +398,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(descriptors_travel_even_through_the_queue, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_malformed_message_closes_the_channel_and_leaks_no_descriptor, setup, teardown),
 		cmocka_unit_test_setup_teardown(case_F_22_records_wait_for_an_auditor_that_cannot_write, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_backlog_larger_than_the_channel_goes_out_once_and_in_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_channel_that_overflows_breaks, setup, teardown),
 		cmocka_unit_test_setup_teardown(answers_find_their_request, setup, teardown),
 	};
 

@@ -31,6 +31,8 @@
 #define FAR_ANSWER_MAX (1u << 20)
 #define FAR_RECORDS_MAX 256
 #define FAR_WAIT_MS 10000
+/* Of the control role. */
+#define FAR_EPOCH 3
 
 struct far {
 	struct loop *loop;
@@ -194,7 +196,7 @@ far_is_ready(struct far *far)
 static inline void
 far_channel(struct far *far, enum msg_role role, int fd)
 {
-	struct msg_channel channel = {.role = role, .epoch = 3};
+	struct msg_channel channel = {.role = role, .epoch = FAR_EPOCH};
 
 	assert_int_equal(ipc_send(&far->keeper, MSG_CHANNEL, 0, &channel, sizeof(channel), &fd, 1), 0);
 	close(fd);
@@ -273,6 +275,7 @@ far_setup(void **state)
 	far->options.state_dir = far->options.runtime_dir = far->dir;
 	far->options.control_uid = geteuid();
 	far->options.group_gid = getegid();
+	far->options.epoch = FAR_EPOCH;
 	far_start(far);
 	*state = far;
 	return 0;

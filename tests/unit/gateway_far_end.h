@@ -120,7 +120,7 @@ far_end_new(void)
 	assert_int_equal(route_open(&far->gateway.route), 0);
 	far->ack = true;
 	far->auditor.source.fd = -1;
-	recorder_init(&far->gateway.recorder, far->gateway.loop);
+	recorder_init(&far->gateway.recorder, far->gateway.loop, 1);
 	far_end_auditor(far);
 	assert_int_equal(ipc_pair(fds), 0);
 	far_end_open(far, &far->keeper, far_end_keeper_handler, fds[1]);
