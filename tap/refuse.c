@@ -99,4 +99,6 @@ refuse_add_all(struct nft_batch *batch)
 	/* Broadcast and multicast: on the never list, and not to be answered either. */
 	refuse_add_chain(batch, REFUSE_CAST, TAP_COUNTER_NEVER);
 	nft_batch_verdict(batch, REFUSE_CAST, NF_DROP, NULL);
+	refuse_add_chain(batch, REFUSE_NDP, TAP_COUNTER_ICMP);
+	nft_batch_verdict(batch, REFUSE_NDP, NF_DROP, NULL);
 }

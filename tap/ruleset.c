@@ -165,7 +165,7 @@ ruleset_add_ndp_chain(struct nft_batch *batch, const struct tap_config *config)
 	rule = nft_rule_start(batch, "ndp");
 	nft_rule_limit(&rule, RULESET_NDP_PER_S, RULESET_NDP_BURST);
 	nft_rule_finish(&rule, NF_ACCEPT, NULL);
-	nft_batch_verdict(batch, "ndp", NFT_GOTO, refuse_chain(TAP_COUNTER_ICMP));
+	nft_batch_verdict(batch, "ndp", NFT_GOTO, REFUSE_NDP);
 }
 
 static void

@@ -183,7 +183,8 @@ test_neighbour_discovery(void **state)
 		char from[32];
 
 		snprintf(from, sizeof(from), "fe80::%x", i + 0x100);
-		frame = neighbour(135, from, "ff02::1:ff00:1", GATEWAY6, guest_mac);
+		/* To the group, and to the gateway itself, as in a probe: an error would be sent for the latter. */
+		frame = neighbour(135, from, i % 2 == 0 ? "ff02::1:ff00:1" : GATEWAY6, GATEWAY6, guest_mac);
 		send_frame(&wire, &frame);
 	}
 	fixture_sleep_ms(20);
