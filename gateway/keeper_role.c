@@ -70,16 +70,50 @@ keeper_role_init(struct keeper_role *role, enum msg_role kind, unsigned int inde
 	role->respawn_timer.handler = keeper_role_respawn_handler;
 }
 
-/* In the child: only async-signal-safe calls up to execv. */
+/* What a role gets of our environment: what it reads, what the dynamic loader and sanitizers read. Nothing else: `postern
+ * run` is started among an agent's own keys, and a role that meets hostile bytes has no business with them. */
+static const char *const keeper_role_variables[] = {"POSTERN_", "XDG_RUNTIME_DIR=", "XDG_STATE_HOME=", "HOME=",
+    "JOURNAL_STREAM=", "LD_", "LC_ALL=", "LANG=", "TZ=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "LSAN_OPTIONS="};
+
+static bool
+keeper_role_may_see(const char *variable)
+{
+	for (size_t i = 0; i < sizeof(keeper_role_variables) / sizeof(keeper_role_variables[0]); i++)
+		if (strncmp(variable, keeper_role_variables[i], strlen(keeper_role_variables[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Made once, before the first fork. */
+static char **
+keeper_role_environment(void)
+{
+	static char **kept;
+	size_t count = 0, n = 0;
+
+	while (environ[count] != NULL)
+		count++;
+	if (kept == NULL)
+		kept = calloc(count + 1, sizeof(*kept));
+	if (kept == NULL)
+		log_fatalx("no memory");
+	for (size_t i = 0; i < count; i++)
+		if (keeper_role_may_see(environ[i]))
+			kept[n++] = environ[i];
+	kept[n] = NULL;
+	return kept;
+}
+
+/* In the child: only async-signal-safe calls up to execve. */
 static void
-keeper_role_exec(int fd, char **argv)
+keeper_role_exec(int fd, char **argv, char **environment)
 {
 	sigset_t none;
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	fcntl(fd, F_SETFD, 0);
-	execv("/proc/self/exe", argv);
+	execve("/proc/self/exe", argv, environment);
 	_exit(127);
 }
 
@@ -90,7 +124,7 @@ static struct {
 	bool running;
 	sem_t asked, done;
 	int fd;
-	char **argv;
+	char **argv, **environment;
 	pid_t pid;
 } keeper_forker;
 
@@ -102,7 +136,7 @@ keeper_forker_main(void *unused)
 			;
 		keeper_forker.pid = fork();
 		if (keeper_forker.pid == 0)
-			keeper_role_exec(keeper_forker.fd, keeper_forker.argv);
+			keeper_role_exec(keeper_forker.fd, keeper_forker.argv, keeper_forker.environment);
 		sem_post(&keeper_forker.done);
 	}
 	return unused;
@@ -122,11 +156,13 @@ keeper_role_fork_from_here(void)
 static pid_t
 keeper_role_fork(int fd, char **argv)
 {
+	char **environment = keeper_role_environment();
 	pid_t pid;
 
 	if (keeper_forker.running) {
 		keeper_forker.fd = fd;
 		keeper_forker.argv = argv;
+		keeper_forker.environment = environment;
 		sem_post(&keeper_forker.asked);
 		while (sem_wait(&keeper_forker.done) < 0)
 			;
@@ -134,7 +170,7 @@ keeper_role_fork(int fd, char **argv)
 	}
 	pid = fork();
 	if (pid == 0)
-		keeper_role_exec(fd, argv);
+		keeper_role_exec(fd, argv, environment);
 	return pid;
 }
 

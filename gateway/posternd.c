@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct role {
 	const char *name, *process;
@@ -60,8 +61,12 @@ main(int argc, char **argv)
 	}
 	if (options.probe)
 		return posternd_probe();
-	if (options.role == NULL)
+	if (options.role == NULL) {
+		/* Whatever else whoever started us had open: no role needs it, and it must not outlive its owner here. */
+		if (close_range(STDERR_FILENO + 1, ~0u, 0) < 0)
+			log_warn("closing inherited descriptors");
 		return keeper_run(&options, argv);
+	}
 	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
 		if (strcmp(roles[i].name, options.role) != 0)
 			continue;
