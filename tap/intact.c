@@ -5,7 +5,8 @@
  * hashed (names, handles, hooks, policies, flags, in order). A rule that was replaced has another handle. The constant
  * sets cannot be changed while rules use them, and lease elements may be, by us.
  *
- * When a foreign transaction came between two of ours, the counts differ and the listing decides. */
+ * When a foreign transaction came between two of ours, the counts differ and the listing decides. After a transaction of
+ * which we cannot know whether the kernel counted it, it decides as well. */
 #include "tap/attr.h"
 #include "tap/nft.h"
 #include "tap/ruleset.h"
@@ -17,6 +18,9 @@
 
 /* Listings that another transaction interrupted; then the next question asks again (F-13). */
 #define INTACT_TRIES 8
+
+/* No generation of the kernel's: the next question lists. */
+#define INTACT_GEN_UNKNOWN 0
 
 #define FNV64_OFFSET 0xcbf29ce484222325u
 #define FNV64_PRIME 0x100000001b3u
@@ -134,10 +138,12 @@ ruleset_load(struct tap *tap, struct error *err)
 }
 
 void
-ruleset_committed(struct tap *tap)
+ruleset_committed(struct tap *tap, bool certain)
 {
+	if (!certain)
+		tap->nft_gen = INTACT_GEN_UNKNOWN;
 	/* As the kernel counts: zero is left out. */
-	if (++tap->nft_gen == 0)
+	if (tap->nft_gen != INTACT_GEN_UNKNOWN && ++tap->nft_gen == 0)
 		tap->nft_gen = 1;
 }
 

@@ -135,13 +135,14 @@ sets_fetch(struct tap *tap, const char *set, struct nft_elem *elems, size_t max,
 
 /* Committing. */
 
+/* idle: it may turn out that there was nothing to change. */
 static int
-sets_commit(struct tap *tap, struct nft_batch *batch, struct error *err)
+sets_commit(struct tap *tap, struct nft_batch *batch, bool idle, struct error *err)
 {
 	int error = 0;
 
 	if (nft_batch_commit(batch, tap->nft_fd, &error, err) == 0) {
-		ruleset_committed(tap);
+		ruleset_committed(tap, !idle);
 		return 0;
 	}
 	if (error == ENFILE)
@@ -258,6 +259,7 @@ sets_lease_commit(
 {
 	struct sets_request *request = malloc(sizeof(*request));
 	struct nft_batch batch;
+	size_t kept;
 
 	if (request == NULL)
 		return error_sys(err, ENOMEM, "leases");
@@ -265,12 +267,14 @@ sets_lease_commit(
 	nft_batch_select(&batch, NFPROTO_INET, TAP_TABLE);
 	sets_request_fill(request, 4, leases, count, timeout_ms);
 	sets_request_build(&batch, 4, request, stay);
+	kept = request->count;
 	if (tap_has_ipv6(&tap->config)) {
 		sets_request_fill(request, 6, leases, count, timeout_ms);
 		sets_request_build(&batch, 6, request, stay);
+		kept += request->count;
 	}
 	free(request);
-	return sets_commit(tap, &batch, err);
+	return sets_commit(tap, &batch, kept == 0, err);
 }
 
 int
@@ -321,7 +325,7 @@ tap_lease_flush(struct tap *tap, struct error *err)
 	nft_batch_elems_flush(&batch, RULESET_LEASE4);
 	if (tap_has_ipv6(&tap->config))
 		nft_batch_elems_flush(&batch, RULESET_LEASE6);
-	if (sets_commit(tap, &batch, err) < 0)
+	if (sets_commit(tap, &batch, true, err) < 0)
 		return -1;
 	tap->lease_bound = tap->lease_counted = 0;
 	return 0;
@@ -420,7 +424,7 @@ sets_ranges_replace(
 	sets_ranges_build(&batch, 4, elems, count4);
 	if (ipv6)
 		sets_ranges_build(&batch, 6, elems + count4, count6);
-	if (sets_commit(tap, &batch, err) < 0)
+	if (sets_commit(tap, &batch, true, err) < 0)
 		return -1;
 	if (sets_ranges_verify(tap, 4, elems, count4, err) < 0)
 		return -1;
