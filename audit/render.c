@@ -212,7 +212,7 @@ render_short_connection(FILE *out, const struct query_row *row)
 		fprintf(out, "  %s", end_reason_text(render_index(row->end)));
 }
 
-/* "A 1.2.3.4, CNAME x.y" from the JSON array; the array itself when it is none. */
+/* "A 1.2.3.4, CNAME x.y" from the JSON array, "NODATA" when it is empty; the text itself when it is no array. */
 static void
 render_short_answers(FILE *out, struct query_text answers)
 {
@@ -227,6 +227,8 @@ render_short_answers(FILE *out, struct query_text answers)
 		json_decref(array);
 		return;
 	}
+	if (json_array_size(array) == 0)
+		fputs(" -> NODATA", out);
 	json_array_foreach(array, i, item)
 	{
 		struct query_text text = {.bytes = json_string_value(item), .len = json_string_length(item)};
@@ -253,7 +255,7 @@ render_short_dns(FILE *out, const struct query_row *row)
 	render_short_text(out, "", row->detail);
 	if (row->count > 1)
 		fprintf(out, "  x%" PRId64, row->count);
-	if (row->rcode == 0 && row->verdict == VERDICT_ALLOWED)
+	if (row->rcode == 0 && row->verdict == VERDICT_ALLOWED && row->ttl_s > 0)
 		fprintf(out, "  ttl %" PRId64, row->ttl_s);
 }
 
