@@ -5,6 +5,7 @@
 # SANITIZE=1 builds with ASan and UBSan into build-sanitize/ (make test SANITIZE=1 runs the same tests on it).
 # FUZZ=1 CC=clang builds for libFuzzer into build-fuzz/ (make fuzz does that by itself).
 # make test ONLY=dns runs only the test files with "dns" in their path; SUITES="unit e2e" only those suites.
+# make test-long runs what waits for minutes to pass: leases that expire, connections that idle.
 
 VERSION := 0.1.0
 SANITIZE ?=
@@ -140,6 +141,11 @@ endif
 	@$(SUB) vm-image || echo "# no guest image: the tests that boot one are skipped"
 	@BUILD=$(BUILD) VM_DIR=$(VM_DIR) ONLY="$(ONLY)" tests/run $(SUITES)
 
+# What takes many minutes because it waits for them to pass.
+test-long: deps
+	@$(SUB) all lab-programs
+	@BUILD=$(BUILD) VM_DIR=$(VM_DIR) ONLY="$(ONLY)" tests/run e2e-long
+
 # The fuzzers' build needs clang's runtime library; without it there are none, and the tests say that they skip them.
 fuzz-build:
 	@if echo 'int main(void){return 0;}' | clang -x c -fsanitize=address$(comma)fuzzer-no-link -o /dev/null - 2>/dev/null; \
@@ -192,7 +198,7 @@ uninstall:
 clean:
 	rm -rf build build-*
 
-.PHONY: all unit probes lab-programs fuzz-programs deps vm-image demo test fuzz-build fuzz fuzz-replay man install \
+.PHONY: all unit probes lab-programs fuzz-programs deps vm-image demo test test-long fuzz-build fuzz fuzz-replay man install \
 	uninstall clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

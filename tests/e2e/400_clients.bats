@@ -57,7 +57,7 @@ url_at() { if [[ $1 == 4 ]]; then echo "$NET4.$2"; else echo "[$NET6:$2]"; fi; }
 }
 
 @test "B-22: curl, one kept-alive connection and two hosts: two records; a third that is refused is not sent" {
-	local family web count=0
+	local family web
 	for family in 4 6; do
 		web=$(at $family "$WEB")
 		guest "$box" curl -sS "-$family" -o /dev/null http://www.lab-site.org/

@@ -64,27 +64,39 @@ def read_exactly(sock, size):
     return data
 
 
-def converse_ws(sock, args):
+def ws_open(sock, name):
+    """The head of the answer; None when the protocol was switched."""
     key = base64.b64encode(os.urandom(16)).decode()
-    sock.sendall(f"GET /ws HTTP/1.1\r\nHost: {args.name or args.tls or args.host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    sock.sendall(f"GET /ws HTTP/1.1\r\nHost: {name}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                  f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode())
     head = b""
     while b"\r\n\r\n" not in head:
         head += read_exactly(sock, 1)
-    if b" 101 " not in head.split(b"\r\n")[0]:
+    return None if b" 101 " in head.split(b"\r\n")[0] else head
+
+
+def ws_echo(sock, text):
+    """Send a message, return the one that comes back."""
+    mask = os.urandom(4)
+    size = bytes([0x80 | len(text)]) if len(text) < 126 else b"\xfe" + struct.pack(">H", len(text)) \
+        if len(text) < 65536 else b"\xff" + struct.pack(">Q", len(text))
+    sock.sendall(b"\x81" + size + mask + bytes(byte ^ mask[i % 4] for i, byte in enumerate(text)))
+    length = read_exactly(sock, 2)[1]
+    if length == 126:
+        length = struct.unpack(">H", read_exactly(sock, 2))[0]
+    elif length == 127:
+        length = struct.unpack(">Q", read_exactly(sock, 8))[0]
+    return read_exactly(sock, length)
+
+
+def converse_ws(sock, args):
+    head = ws_open(sock, args.name or args.tls or args.host)
+    if head is not None:
         return head, "refused"
     received = b""
     for word in args.data:
-        text, mask = data_bytes(word), os.urandom(4)
-        size = bytes([0x80 | len(text)]) if len(text) < 126 else b"\xfe" + struct.pack(">H", len(text)) \
-            if len(text) < 65536 else b"\xff" + struct.pack(">Q", len(text))
-        sock.sendall(b"\x81" + size + mask + bytes(byte ^ mask[i % 4] for i, byte in enumerate(text)))
-        length = read_exactly(sock, 2)[1]
-        if length == 126:
-            length = struct.unpack(">H", read_exactly(sock, 2))[0]
-        elif length == 127:
-            length = struct.unpack(">Q", read_exactly(sock, 8))[0]
-        echoed = read_exactly(sock, length)
+        text = data_bytes(word)
+        echoed = ws_echo(sock, text)
         if echoed != text:
             return echoed, "different"
         received += echoed
