@@ -43,6 +43,9 @@ ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE -I. -I$(BUILD)/gen $(WARN) $(HARDEN) $(SA
 ALL_LDFLAGS := $(LINK_HARDEN) $(SAN) $(LDFLAGS)
 libs = $(shell $(PKG_CONFIG) --libs $(sort $(foreach f,$(1),$(PKGS_$(f)))) 2>/dev/null) -lpthread
 
+# One short line a step; V=1 shows the commands themselves.
+say = $(if $(V),,@printf '  %-4s %s\n' $(1) '$@';)
+
 FOLDERS := base policy tap audit gateway cli
 # mains and build-time generators are not part of a folder's archive
 MAINS := gateway/posternd.c cli/postern.c
@@ -62,24 +65,24 @@ DEPS_cli := cli audit policy base
 all: $(BUILD)/posternd $(BUILD)/postern
 
 $(BUILD)/posternd: $(BUILD)/gateway/posternd.o $(foreach f,$(DEPS_gateway),$(call lib,$(f)))
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(call libs,gateway tap audit policy)
+	$(call say,LINK) $(CC) $(ALL_LDFLAGS) -o $@ $^ $(call libs,gateway tap audit policy)
 $(BUILD)/postern: $(BUILD)/cli/postern.o $(foreach f,$(DEPS_cli),$(call lib,$(f)))
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(call libs,cli audit policy)
+	$(call say,LINK) $(CC) $(ALL_LDFLAGS) -o $@ $^ $(call libs,cli audit policy)
 
 define folder_rules
 $(call lib,$(1)): $$(OBJ_$(1))
-	rm -f $$@ && ar rcs $$@ $$^
+	$$(call say,AR) rm -f $$@ && ar rcs $$@ $$^
 endef
 $(foreach f,$(FOLDERS),$(eval $(call folder_rules,$(f))))
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(dir $@)
-	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC) $(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # The never lists are compiled in from their CSV files.
 $(BUILD)/never_gen: policy/never_gen.c
 	@mkdir -p $(BUILD)
-	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -o $@ $<
+	$(call say,LINK) $(CC) -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -o $@ $<
 $(BUILD)/gen/never_list.inc: $(BUILD)/never_gen policy/prefixes.csv policy/names.csv
 	@mkdir -p $(BUILD)/gen
 	$(BUILD)/never_gen policy/prefixes.csv policy/names.csv > $@.tmp && mv $@.tmp $@
@@ -90,24 +93,24 @@ UNIT_SRC := $(wildcard tests/unit/*_test.c)
 UNIT_BIN := $(UNIT_SRC:%.c=$(BUILD)/%)
 define unit_rule
 $(BUILD)/tests/unit/$(notdir $(basename $(1))): $(BUILD)/tests/unit/$(notdir $(basename $(1))).o $(foreach f,$(DEPS_$(firstword $(subst _, ,$(notdir $(1))))),$(call lib,$(f)))
-	$$(CC) $$(ALL_LDFLAGS) -o $$@ $$^ $$(call libs,$(DEPS_$(firstword $(subst _, ,$(notdir $(1)))))) -lcmocka
+	$$(call say,LINK) $$(CC) $$(ALL_LDFLAGS) -o $$@ $$^ $$(call libs,$(DEPS_$(firstword $(subst _, ,$(notdir $(1)))))) -lcmocka
 endef
 $(foreach t,$(UNIT_SRC),$(eval $(call unit_rule,$(t))))
 
 PROBE_BIN := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/probe/*_probe.c))
 $(BUILD)/tests/probe/%: $(BUILD)/tests/probe/%.o $(foreach f,$(DEPS_tap),$(call lib,$(f)))
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(call libs,tap policy)
+	$(call say,LINK) $(CC) $(ALL_LDFLAGS) -o $@ $^ $(call libs,tap policy)
 
 # Small guest-side and origin-side programs of the lab: tests/lab/*.c, each its own program.
 LAB_BIN := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/lab/*.c))
 $(BUILD)/tests/lab/%: $(BUILD)/tests/lab/%.o
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ -lssl -lcrypto -lpthread
+	$(call say,LINK) $(CC) $(ALL_LDFLAGS) -o $@ $^ -lssl -lcrypto -lpthread
 
 # Fuzzers: tests/fuzz/FOLDER_WHAT_fuzz.c, libFuzzer; only a build with FUZZ=1 makes them.
 FUZZ_SRC := $(wildcard tests/fuzz/*_fuzz.c)
 define fuzz_rule
 $(BUILD)/tests/fuzz/$(notdir $(basename $(1))): $(BUILD)/tests/fuzz/$(notdir $(basename $(1))).o $(foreach f,$(DEPS_$(firstword $(subst _, ,$(notdir $(1))))),$(call lib,$(f)))
-	$$(CC) $$(ALL_LDFLAGS) -fsanitize=fuzzer -o $$@ $$^ $$(call libs,$(DEPS_$(firstword $(subst _, ,$(notdir $(1))))))
+	$$(call say,LINK) $$(CC) $$(ALL_LDFLAGS) -fsanitize=fuzzer -o $$@ $$^ $$(call libs,$(DEPS_$(firstword $(subst _, ,$(notdir $(1))))))
 endef
 $(foreach t,$(FUZZ_SRC),$(eval $(call fuzz_rule,$(t))))
 
