@@ -8,6 +8,7 @@
  *
  * When a batch fails, earlier ones stay in the kernel until their timeout. They open nothing: without an entry in the
  * lease table the gateway refuses the connection. */
+#include "base/clock.h"
 #include "gateway/dns_query.h"
 
 #include <errno.h>
@@ -142,6 +143,30 @@ lease_commit(struct dns_query *query)
 	dns_query_finish_allowed(query, DNS_NOERROR, true);
 }
 
+/* Seconds for the kernel's elements. An element serves every name of its address, and earlier answers whose TTL a guest
+ * may still count on: a short answer must not cut it down (CASES C-11). What is too long opens nothing, since the lease
+ * table decides. */
+static uint32_t
+lease_timeout_s(const struct dns_query *query)
+{
+	const struct lease_table *leases = &query->server->sandbox->leases;
+	uint32_t longest_s = query->lifetime_s + LEASE_GRACE_S;
+	int64_t now_ms = clock_mono_ms();
+
+	for (size_t i = 0; i < query->addr_count; i++) {
+		const struct lease *lease = NULL;
+
+		while ((lease = lease_next_of_addr(leases, &query->addrs[i], lease)) != NULL)
+			if (lease->expires_ms - now_ms > (int64_t)longest_s * 1000)
+				longest_s = (uint32_t)((lease->expires_ms - now_ms + 999) / 1000);
+	}
+	/* Those that are on their way into the table, and may be in the kernel already. */
+	for (const struct dns_query *other = query->server->queries; other != NULL; other = other->next)
+		if (other->state == DNS_QUERY_LEASING && other->lifetime_s + LEASE_GRACE_S > longest_s)
+			longest_s = other->lifetime_s + LEASE_GRACE_S;
+	return longest_s + LEASE_GRACE_S;
+}
+
 static void
 lease_send(struct dns_query *query)
 {
@@ -152,7 +177,7 @@ lease_send(struct dns_query *query)
 	if (count > TAP_LEASE_BATCH_MAX)
 		count = TAP_LEASE_BATCH_MAX;
 	rc = link_lease_add(&sandbox->gateway->link, &query->link, sandbox->id, query->leases + query->lease_sent,
-	    count, query->lifetime_s + 2 * LEASE_GRACE_S);
+	    count, lease_timeout_s(query));
 	if (rc < 0) {
 		dns_query_finish_broken(query, "the keeper cannot be asked for leases");
 		return;
