@@ -14,6 +14,8 @@
  *   writable --failure--> not writable --probe (or new file) and event committed--> writable
  *
  * Order of set-up: network namespace, identity, database, system calls, checkpoint thread, ready. */
+#include "gateway/auditor.h"
+
 #include "audit/render.h"
 #include "audit/store.h"
 #include "base/clock.h"
@@ -21,9 +23,8 @@
 #include "gateway/confine.h"
 #include "gateway/options.h"
 
-#include <errno.h>
 #include <jansson.h>
-#include <poll.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,8 +39,6 @@
 #define AUDITOR_TICK_MS 1000
 /* A batch is not made longer than this for what else is in the channels: an opener waits for all of it. */
 #define AUDITOR_BATCH_MAX 512
-/* Keeper, control, 16 gateways, and those that are being replaced. */
-#define AUDITOR_SENDERS_MAX 64
 /* Sandboxes carried over to a new file; as many as control takes. */
 #define AUDITOR_SANDBOXES_MAX 4096
 /* At the end, how long records may still come. */
@@ -47,27 +46,12 @@
 /* A blocked checkpoint is told once in this time. */
 #define AUDITOR_WARN_MS 60000
 
-struct sender {
-	struct sender *next;
-	struct ipc ipc;
-	struct loop_deferred gone; /* frees it after the round */
-	uint64_t epoch;
-	bool known;           /* a record came; a sender begins with the first that is not durable */
-	uint64_t seq;         /* last record in the batch or the file */
-	uint64_t durable_seq; /* last record committed */
-	bool resync;          /* ignore all but durable_seq + 1: older ones are still on their way */
-	bool has_gap;         /* the keeper said that the sender is gone; more may be in its channel */
-	struct record gap;
-};
-
 static struct {
 	const struct options *options;
 	char path[PATH_MAX];
 	struct loop *loop;
 	struct ipc keeper;
 	struct store *store; /* NULL while it cannot be opened */
-	struct sender *senders;
-	size_t sender_count;
 	bool writable;
 	bool confined;
 	bool stopping;
@@ -77,7 +61,7 @@ static struct {
 	uint64_t counter;     /* of own record ids */
 	int64_t out_since_us; /* when writing failed; 0: it did not */
 	char out_why[256];
-	char still_why[256]; /* last said about it */
+	char still_why[256];   /* last said about it */
 	bool replaced_pending; /* the event about it is not in the file yet */
 	struct store_opening opening;
 	struct record_sandbox *carried; /* sandboxes of the file that was lost */
@@ -89,12 +73,10 @@ static struct {
 	struct loop_timer lazy_timer, retry_timer, tick_timer, stop_timer;
 } auditor;
 
-static void
-auditor_tell(struct sender *sender)
+bool
+auditor_is_writable(void)
 {
-	struct msg_durable durable = {.seq = sender->durable_seq, .writable = auditor.writable};
-
-	ipc_send(&sender->ipc, MSG_DURABLE, 0, &durable, sizeof(durable), NULL, 0);
+	return auditor.writable;
 }
 
 /* The batch is gone. Nobody may count on the log until auditor_resume has worked. */
@@ -112,10 +94,7 @@ auditor_fail(const struct error *why)
 	auditor.batch = 0;
 	loop_timer_stop(auditor.loop, &auditor.lazy_timer);
 	loop_timer_set(auditor.loop, &auditor.retry_timer, AUDITOR_RETRY_MS);
-	for (struct sender *sender = auditor.senders; sender != NULL; sender = sender->next) {
-		sender->seq = sender->durable_seq;
-		auditor_tell(sender);
-	}
+	auditor_sender_all_lost();
 }
 
 static void
@@ -128,30 +107,10 @@ auditor_commit(void)
 	auditor.batch = 0;
 	if (!auditor.writable)
 		return;
-	if (store_commit(auditor.store, &err) < 0) {
+	if (store_commit(auditor.store, &err) < 0)
 		auditor_fail(&err);
-		return;
-	}
-	for (struct sender *sender = auditor.senders; sender != NULL; sender = sender->next) {
-		if (sender->seq == sender->durable_seq)
-			continue;
-		sender->durable_seq = sender->seq;
-		auditor_tell(sender);
-	}
-}
-
-/* Is there more to read, that the batch could take along? */
-static bool
-auditor_more_waits(void)
-{
-	struct pollfd fds[AUDITOR_SENDERS_MAX];
-	nfds_t count = 0;
-
-	for (struct sender *sender = auditor.senders; sender != NULL && count < AUDITOR_SENDERS_MAX;
-	     sender = sender->next)
-		if (ipc_is_open(&sender->ipc))
-			fds[count++] = (struct pollfd){.fd = sender->ipc.source.fd, .events = POLLIN};
-	return count > 0 && poll(fds, count, 0) > 0;
+	else
+		auditor_sender_all_durable();
 }
 
 static void
@@ -159,7 +118,7 @@ auditor_commit_handler(struct loop_deferred *deferred)
 {
 	(void)deferred;
 	/* What can be read now brings the next round, and that brings us here again. */
-	if (auditor.batch < AUDITOR_BATCH_MAX && auditor_more_waits())
+	if (auditor.batch < AUDITOR_BATCH_MAX && auditor_sender_any_waits())
 		return;
 	auditor_commit();
 }
@@ -193,7 +152,7 @@ auditor_is_awaited(const struct record *record)
 }
 
 /* At the latest within AUDITOR_LAZY_MS, at once when somebody waits. */
-static void
+void
 auditor_schedule(bool awaited)
 {
 	auditor.commit_wanted |= awaited;
@@ -203,8 +162,7 @@ auditor_schedule(bool awaited)
 		loop_defer(auditor.loop, &auditor.commit);
 }
 
-/* Add to the batch. False: the record alone was refused. */
-static bool
+bool
 auditor_add(const struct record *record)
 {
 	struct error err;
@@ -222,95 +180,6 @@ auditor_add(const struct record *record)
 	return true;
 }
 
-/* A gateway's last records may still be in its channel when the keeper reports its end: the gap is written again when
- * the channel is empty. */
-static void
-auditor_note_gap(const struct record *record)
-{
-	for (struct sender *sender = auditor.senders; sender != NULL; sender = sender->next) {
-		if (sender->epoch == record->gap.sender_epoch) {
-			sender->gap = *record;
-			sender->has_gap = true;
-		}
-	}
-}
-
-/* Is this the record to take now? */
-static bool
-sender_expects(struct sender *sender, uint64_t seq)
-{
-	if (sender->resync ? seq != sender->durable_seq + 1 : seq <= sender->seq)
-		return false;
-	if (seq != sender->seq + 1)
-		log_warnx("records %llu to %llu of epoch %llu were never sent", (unsigned long long)sender->seq + 1,
-		    (unsigned long long)seq - 1, (unsigned long long)sender->epoch);
-	sender->resync = false;
-	return true;
-}
-
-static bool
-sender_message_handler(struct ipc *ipc, struct ipc_message *message)
-{
-	struct sender *sender = loop_owner(ipc, struct sender, ipc);
-	static struct record record; /* one thread, and not small */
-	uint32_t size = message->header.size;
-
-	if (message->header.type != MSG_RECORD || message->header.fd_count != 0 || size > sizeof(record))
-		return false;
-	memcpy(&record, message->body, size);
-	if (!record_valid(&record, size))
-		return false;
-	if (!sender->known) {
-		sender->known = true;
-		sender->seq = sender->durable_seq = record.seq - 1;
-	}
-	if (!auditor.writable)
-		return true; /* it comes again */
-	if (!sender_expects(sender, record.seq)) {
-		auditor_schedule(false);
-		return true;
-	}
-	if (record.kind == RECORD_GAP)
-		auditor_note_gap(&record);
-	if (!auditor_add(&record))
-		return false;
-	if (auditor.writable)
-		sender->seq = record.seq;
-	return true;
-}
-
-static void
-sender_gone_handler(struct loop_deferred *deferred)
-{
-	free(loop_owner(deferred, struct sender, gone));
-}
-
-static void
-sender_remove(struct sender *sender)
-{
-	struct sender **at = &auditor.senders;
-
-	while (*at != sender)
-		at = &(*at)->next;
-	*at = sender->next;
-	auditor.sender_count--;
-	if (sender->has_gap && auditor.writable)
-		auditor_add(&sender->gap);
-	loop_defer(auditor.loop, &sender->gone);
-}
-
-static void
-sender_broken_handler(struct ipc *ipc, const char *why)
-{
-	struct sender *sender = loop_owner(ipc, struct sender, ipc);
-
-	if (!auditor.stopping && strcmp(why, "peer closed") != 0)
-		log_warnx("channel of epoch %llu closed: %s", (unsigned long long)sender->epoch, why);
-	sender_remove(sender);
-	if (auditor.commit_wanted)
-		loop_defer(auditor.loop, &auditor.commit);
-}
-
 /* All connections of earlier daemons were cut when they ended: each epoch is later than any before it, and the keeper's
  * is the first of this daemon. */
 static int
@@ -319,34 +188,32 @@ auditor_close_earlier(struct error *err)
 	return auditor.keeper_epoch == 0 ? 0 : store_close_earlier(auditor.store, auditor.keeper_epoch, err);
 }
 
-static bool
+static void
 auditor_add_sender(const struct msg_channel *channel, int fd)
 {
-	struct sender *sender = auditor.sender_count < AUDITOR_SENDERS_MAX ? calloc(1, sizeof(*sender)) : NULL;
 	struct error err;
+	int rc = auditor_sender_add(auditor.loop, channel, fd);
 
-	if (sender == NULL)
-		return false;
-	sender->epoch = channel->epoch;
-	sender->gone.handler = sender_gone_handler;
-	sender->ipc.message_handler = sender_message_handler;
-	sender->ipc.broken_handler = sender_broken_handler;
-	if (ipc_open(&sender->ipc, auditor.loop, fd) < 0) {
-		free(sender);
-		return false;
+	if (rc < 0) {
+		log_warnx("no room for another sender: %s", strerror(-rc));
+		return;
 	}
-	sender->next = auditor.senders;
-	auditor.senders = sender;
-	auditor.sender_count++;
-	auditor_tell(sender);
-	if (channel->role == MSG_ROLE_KEEPER) {
-		auditor.keeper_epoch = channel->epoch;
-		if (auditor.writable && auditor_close_earlier(&err) < 0)
-			auditor_fail(&err);
-		else
-			auditor_schedule(false);
-	}
-	return true;
+	if (channel->role != MSG_ROLE_KEEPER)
+		return;
+	auditor.keeper_epoch = channel->epoch;
+	if (auditor.writable && auditor_close_earlier(&err) < 0)
+		auditor_fail(&err);
+	else
+		auditor_schedule(false);
+}
+
+void
+auditor_sender_gone(uint64_t epoch, const char *why)
+{
+	if (!auditor.stopping && strcmp(why, "peer closed") != 0)
+		log_warnx("channel of epoch %llu closed: %s", (unsigned long long)epoch, why);
+	if (auditor.commit_wanted)
+		loop_defer(auditor.loop, &auditor.commit);
 }
 
 static void
@@ -451,10 +318,7 @@ auditor_resume(struct error *err)
 	auditor.replaced_pending = false;
 	auditor.out_since_us = 0;
 	auditor.writable = true;
-	for (struct sender *sender = auditor.senders; sender != NULL; sender = sender->next) {
-		sender->resync = sender->known;
-		auditor_tell(sender);
-	}
+	auditor_sender_all_resume();
 	return 0;
 }
 
@@ -505,7 +369,7 @@ auditor_tick_handler(struct loop_timer *timer)
 static void
 auditor_stop_handler(struct loop_timer *timer)
 {
-	if (auditor_more_waits() && clock_mono_ms() < auditor.stop_by_ms) {
+	if (auditor_sender_any_waits() && clock_mono_ms() < auditor.stop_by_ms) {
 		loop_timer_set(auditor.loop, timer, 1);
 		return;
 	}
@@ -538,8 +402,7 @@ auditor_keeper_handler(struct ipc *ipc, struct ipc_message *message)
 	    message->header.fd_count != 1)
 		return false;
 	message->fds[0] = -1;
-	if (!auditor_add_sender(channel, fd))
-		log_warnx("no room for another sender");
+	auditor_add_sender(channel, fd);
 	return true;
 }
 

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What the auditor's two files ask of each other: auditor.c has the log and its batches, auditor_sender.c the channels that
+ * records come by. */
+#ifndef POSTERN_GATEWAY_AUDITOR_H
+#define POSTERN_GATEWAY_AUDITOR_H
+
+#include "audit/record.h"
+#include "base/loop.h"
+#include "gateway/msg.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Keeper, control, 16 gateways, and those that are being replaced. */
+#define AUDITOR_SENDERS_MAX 64
+
+/* auditor.c */
+bool auditor_is_writable(void);
+/* Add to the batch. False: the record alone was refused. */
+bool auditor_add(const struct record *record);
+/* Commit within a moment; awaited: at the end of the round. */
+void auditor_schedule(bool awaited);
+/* A channel is closed, for this reason: what was read from it may be waited for. */
+void auditor_sender_gone(uint64_t epoch, const char *why);
+
+/* auditor_sender.c */
+
+/* A sender's channel; takes fd. 0 or -errno. */
+int auditor_sender_add(struct loop *loop, const struct msg_channel *channel, int fd);
+/* The batch is committed: tell each sender how far. */
+void auditor_sender_all_durable(void);
+/* The batch is lost and the log cannot be written: tell all. */
+void auditor_sender_all_lost(void);
+/* The log can be written again: tell all, and take from each what comes after its last durable record. */
+void auditor_sender_all_resume(void);
+/* Is there more to read, that the batch could take along? */
+bool auditor_sender_any_waits(void);
+
+#endif

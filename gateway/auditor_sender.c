@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The channels that records come by: which record is the next of its sender, and what each is told.
+ *
+ * A sender numbers its records without holes and keeps them until they are durable, so that each is taken once, in order,
+ * whatever the auditor or the log went through (gateway/auditor.c, gateway/recorder.c). */
+#include "gateway/auditor.h"
+
+#include "base/log.h"
+#include "gateway/ipc.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct sender {
+	struct sender *next;
+	struct ipc ipc;
+	struct loop_deferred gone; /* frees it after the round */
+	uint64_t epoch;
+	bool known;           /* a record came; a sender begins with the first that is not durable */
+	uint64_t seq;         /* last record in the batch or the file */
+	uint64_t durable_seq; /* last record committed */
+	bool resync;          /* ignore all but durable_seq + 1: older ones are still on their way */
+	bool has_gap;         /* the keeper said that the sender is gone; more may be in its channel */
+	struct record gap;
+};
+
+static struct sender *senders;
+static size_t sender_count;
+
+static void
+sender_tell(struct sender *sender)
+{
+	struct msg_durable durable = {.seq = sender->durable_seq, .writable = auditor_is_writable()};
+
+	ipc_send(&sender->ipc, MSG_DURABLE, 0, &durable, sizeof(durable), NULL, 0);
+}
+
+void
+auditor_sender_all_durable(void)
+{
+	for (struct sender *sender = senders; sender != NULL; sender = sender->next) {
+		if (sender->seq == sender->durable_seq)
+			continue;
+		sender->durable_seq = sender->seq;
+		sender_tell(sender);
+	}
+}
+
+void
+auditor_sender_all_lost(void)
+{
+	for (struct sender *sender = senders; sender != NULL; sender = sender->next) {
+		sender->seq = sender->durable_seq;
+		sender_tell(sender);
+	}
+}
+
+void
+auditor_sender_all_resume(void)
+{
+	for (struct sender *sender = senders; sender != NULL; sender = sender->next) {
+		sender->resync = sender->known;
+		sender_tell(sender);
+	}
+}
+
+bool
+auditor_sender_any_waits(void)
+{
+	struct pollfd fds[AUDITOR_SENDERS_MAX];
+	nfds_t count = 0;
+
+	for (struct sender *sender = senders; sender != NULL && count < AUDITOR_SENDERS_MAX; sender = sender->next)
+		if (ipc_is_open(&sender->ipc))
+			fds[count++] = (struct pollfd){.fd = sender->ipc.source.fd, .events = POLLIN};
+	return count > 0 && poll(fds, count, 0) > 0;
+}
+
+/* A gateway's last records may still be in its channel when the keeper reports its end: the gap is written again when
+ * the channel is empty. */
+static void
+sender_note_gap(const struct record *record)
+{
+	for (struct sender *sender = senders; sender != NULL; sender = sender->next) {
+		if (sender->epoch == record->gap.sender_epoch) {
+			sender->gap = *record;
+			sender->has_gap = true;
+		}
+	}
+}
+
+/* Is this the record to take now? */
+static bool
+sender_expects(struct sender *sender, uint64_t seq)
+{
+	if (sender->resync ? seq != sender->durable_seq + 1 : seq <= sender->seq)
+		return false;
+	if (seq != sender->seq + 1)
+		log_warnx("records %llu to %llu of epoch %llu were never sent", (unsigned long long)sender->seq + 1,
+		    (unsigned long long)seq - 1, (unsigned long long)sender->epoch);
+	sender->resync = false;
+	return true;
+}
+
+static bool
+sender_message_handler(struct ipc *ipc, struct ipc_message *message)
+{
+	struct sender *sender = loop_owner(ipc, struct sender, ipc);
+	static struct record record; /* one thread, and not small */
+	uint32_t size = message->header.size;
+
+	if (message->header.type != MSG_RECORD || message->header.fd_count != 0 || size > sizeof(record))
+		return false;
+	memcpy(&record, message->body, size);
+	if (!record_valid(&record, size))
+		return false;
+	if (!sender->known) {
+		sender->known = true;
+		sender->seq = sender->durable_seq = record.seq - 1;
+	}
+	if (!auditor_is_writable())
+		return true; /* it comes again */
+	if (!sender_expects(sender, record.seq)) {
+		auditor_schedule(false);
+		return true;
+	}
+	if (record.kind == RECORD_GAP)
+		sender_note_gap(&record);
+	if (!auditor_add(&record))
+		return false;
+	if (auditor_is_writable())
+		sender->seq = record.seq;
+	return true;
+}
+
+static void
+sender_gone_handler(struct loop_deferred *deferred)
+{
+	free(loop_owner(deferred, struct sender, gone));
+}
+
+static void
+sender_broken_handler(struct ipc *ipc, const char *why)
+{
+	struct sender *sender = loop_owner(ipc, struct sender, ipc);
+	struct sender **at = &senders;
+
+	while (*at != sender)
+		at = &(*at)->next;
+	*at = sender->next;
+	sender_count--;
+	if (sender->has_gap && auditor_is_writable())
+		auditor_add(&sender->gap);
+	auditor_sender_gone(sender->epoch, why);
+	loop_defer(ipc->loop, &sender->gone);
+}
+
+int
+auditor_sender_add(struct loop *loop, const struct msg_channel *channel, int fd)
+{
+	struct sender *sender = sender_count < AUDITOR_SENDERS_MAX ? calloc(1, sizeof(*sender)) : NULL;
+	int rc;
+
+	if (sender == NULL) {
+		close(fd);
+		return -ENOMEM;
+	}
+	sender->epoch = channel->epoch;
+	sender->gone.handler = sender_gone_handler;
+	sender->ipc.message_handler = sender_message_handler;
+	sender->ipc.broken_handler = sender_broken_handler;
+	rc = ipc_open(&sender->ipc, loop, fd);
+	if (rc < 0) {
+		close(fd);
+		free(sender);
+		return rc;
+	}
+	sender->next = senders;
+	senders = sender;
+	sender_count++;
+	sender_tell(sender);
+	return 0;
+}
