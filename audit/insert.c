@@ -364,7 +364,7 @@ insert_next_open(struct insert *insert, int64_t after, int64_t *ret_id)
 }
 
 int
-insert_close_crashed(struct insert *insert, bool (*wanted)(uint64_t epoch, void *context), void *context, int64_t ts_us,
+insert_close_crashed(struct insert *insert, bool (*wanted)(uint64_t id, void *context), void *context, int64_t ts_us,
     enum end_reason end)
 {
 	int64_t id = INT64_MIN;
@@ -375,7 +375,7 @@ insert_close_crashed(struct insert *insert, bool (*wanted)(uint64_t epoch, void 
 
 		if (rc != SQLITE_OK || id == 0)
 			return rc;
-		if (!wanted((uint64_t)id >> 31, context))
+		if (!wanted((uint64_t)id, context))
 			continue;
 		bind_integer(&b, id);
 		bind_integer(&b, ++insert->seq);
@@ -388,9 +388,9 @@ insert_close_crashed(struct insert *insert, bool (*wanted)(uint64_t epoch, void 
 }
 
 static bool
-insert_epoch_is(uint64_t epoch, void *context)
+insert_id_is_of(uint64_t id, void *context)
 {
-	return epoch == *(const uint64_t *)context;
+	return record_id_is_of(id, *(const uint64_t *)context);
 }
 
 static int
@@ -398,7 +398,7 @@ insert_gap(struct insert *insert, const struct record_gap *gap)
 {
 	uint64_t epoch = gap->sender_epoch;
 
-	return insert_close_crashed(insert, insert_epoch_is, &epoch, gap->ts_us, (enum end_reason)gap->end);
+	return insert_close_crashed(insert, insert_id_is_of, &epoch, gap->ts_us, (enum end_reason)gap->end);
 }
 
 int

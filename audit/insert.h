@@ -37,9 +37,9 @@ void insert_finalize(struct insert *insert);
 /* Store one record that record_valid accepted. Returns SQLITE_OK or the code of the failure. */
 int insert_record(struct insert *insert, const struct record *record);
 
-/* Close, as end, the open connections whose epoch (id >> 31) wanted accepts; closed at ts_us, or when they were opened
+/* Close, as end, the open connections whose id wanted accepts; closed at ts_us, or when they were opened
  * if that is later. */
-int insert_close_crashed(struct insert *insert, bool (*wanted)(uint64_t epoch, void *context), void *context,
+int insert_close_crashed(struct insert *insert, bool (*wanted)(uint64_t id, void *context), void *context,
     int64_t ts_us, enum end_reason end);
 
 /* May these bytes stand in a text column of names? [a-z0-9._-], at least one. */

@@ -9,6 +9,7 @@
 #include "policy/addr.h"
 #include "policy/reason.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define RECORD_NAME_MAX 256
@@ -66,7 +67,7 @@ enum end_reason {
 
 /* A proof of name and a verdict for one connection, datagram flow or refused packet class. */
 struct record_flow {
-	uint64_t id;       /* unique for ever: sender's epoch << 31 | counter; a row's primary key */
+	uint64_t id;       /* unique for ever: RECORD_ID of the sender's epoch and a counter; a row's primary key */
 	int64_t sandbox;   /* sandboxes.id */
 	int64_t ts_us;     /* first seen */
 	int64_t last_us;   /* REFUSED: last seen; else 0 */
@@ -153,7 +154,7 @@ struct record_sandbox {
 };
 
 struct record_gap {
-	uint64_t sender_epoch; /* ids of this epoch (id >> 31) */
+	uint64_t sender_epoch; /* of whose ids: record_id_is_of */
 	int64_t ts_us;
 	uint8_t end;           /* END_GATEWAY_CRASH, END_DAEMON_CRASH */
 };
@@ -172,7 +173,16 @@ struct record {
 	};
 };
 
-#define RECORD_ID(epoch, counter) ((uint64_t)(epoch) << 31 | (counter))
+/* Epochs are handed out at least this far apart: a sender that lives so long that its counter outgrows 31 bits (a hostile
+ * guest can cause some thousand records a second) goes on into the epochs behind its own, and never meets another's ids. */
+#define RECORD_EPOCH_SPAN 64
+#define RECORD_ID(epoch, counter) (((uint64_t)(epoch) << 31) + (counter))
+/* Is the id one that the sender of this epoch gives out? */
+static inline bool
+record_id_is_of(uint64_t id, uint64_t epoch)
+{
+	return id >> 31 >= epoch && (id >> 31) - epoch < RECORD_EPOCH_SPAN;
+}
 
 /* Bytes of struct record that a kind uses: what travels; 0 for an unknown kind. */
 uint32_t record_size(uint32_t kind);

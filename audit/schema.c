@@ -31,7 +31,7 @@ static const char schema_tables[] =
     "CREATE INDEX sandboxes_name ON sandboxes (name);\n"
 
     "CREATE TABLE connections (   -- one row for each attempt, allowed or not\n"
-    "	id INTEGER PRIMARY KEY, -- sender's epoch << 31 | counter; the 16 hex digits of the JSON output\n"
+    "	id INTEGER PRIMARY KEY, -- sender's epoch << 31, plus a counter; the 16 hex digits of the JSON output\n"
     "	seq INTEGER NOT NULL,   -- grows with every insert and change in any table: the cursor of log -f\n"
     "	sandbox_id INTEGER NOT NULL,\n"
     "	ts INTEGER NOT NULL,    -- first seen\n"

@@ -370,9 +370,9 @@ store_add(struct store *store, const struct record *record, struct error *err)
 }
 
 static bool
-store_epoch_is_before(uint64_t epoch, void *context)
+store_id_is_before(uint64_t id, void *context)
 {
-	return epoch < *(const uint64_t *)context;
+	return id >> 31 < *(const uint64_t *)context;
 }
 
 int
@@ -383,7 +383,7 @@ store_close_earlier(struct store *store, uint64_t epoch, struct error *err)
 	if (store_begin(store, err) < 0)
 		return -1;
 	rc =
-	    insert_close_crashed(&store->insert, store_epoch_is_before, &epoch, store->last_known_us, END_DAEMON_CRASH);
+	    insert_close_crashed(&store->insert, store_id_is_before, &epoch, store->last_known_us, END_DAEMON_CRASH);
 	return rc == SQLITE_OK ? 0 : store_fail(store, rc, err);
 }
 

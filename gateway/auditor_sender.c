@@ -18,6 +18,7 @@ struct sender {
 	struct sender *next;
 	struct ipc ipc;
 	struct loop_deferred gone; /* frees it after the round */
+	enum msg_role role;
 	uint64_t epoch;
 	bool known;           /* a record came; a sender begins with the first that is not durable */
 	uint64_t seq;         /* last record in the batch or the file */
@@ -92,6 +93,32 @@ sender_note_gap(const struct record *record)
 	}
 }
 
+/* Each role has its kinds, and ids of its own. A gateway that a guest took over must not write another's history: the
+ * store keeps the first of two records with one id, closes what a close names, and crashes what a gap names. */
+static bool
+sender_may_say(const struct sender *sender, const struct record *record)
+{
+	switch ((enum record_kind)record->kind) {
+	case RECORD_FLOW_OPEN:
+	case RECORD_REFUSED:
+		return sender->role == MSG_ROLE_GATEWAY && record_id_is_of(record->flow.id, sender->epoch);
+	case RECORD_FLOW_CLOSE:
+		return sender->role == MSG_ROLE_GATEWAY && record_id_is_of(record->close.id, sender->epoch);
+	case RECORD_DNS:
+		return sender->role == MSG_ROLE_GATEWAY && record_id_is_of(record->dns.id, sender->epoch);
+	case RECORD_EVENT:
+		return sender->role != MSG_ROLE_GATEWAY && record_id_is_of(record->event.id, sender->epoch);
+	case RECORD_SANDBOX:
+	case RECORD_SANDBOX_END:
+		return sender->role == MSG_ROLE_CONTROL;
+	case RECORD_GAP:
+		return sender->role == MSG_ROLE_KEEPER;
+	case RECORD_KIND_MAX:
+		break;
+	}
+	return false;
+}
+
 /* Is this the record to take now? */
 static bool
 sender_expects(struct sender *sender, uint64_t seq)
@@ -115,7 +142,7 @@ sender_message_handler(struct ipc *ipc, struct ipc_message *message)
 	if (message->header.type != MSG_RECORD || message->header.fd_count != 0 || size > sizeof(record))
 		return false;
 	memcpy(&record, message->body, size);
-	if (!record_valid(&record, size))
+	if (!record_valid(&record, size) || !sender_may_say(sender, &record))
 		return false;
 	if (!sender->known) {
 		sender->known = true;
@@ -168,6 +195,7 @@ auditor_sender_add(struct loop *loop, const struct msg_channel *channel, int fd)
 		close(fd);
 		return -ENOMEM;
 	}
+	sender->role = (enum msg_role)channel->role;
 	sender->epoch = channel->epoch;
 	sender->gone.handler = sender_gone_handler;
 	sender->ipc.message_handler = sender_message_handler;

@@ -66,7 +66,7 @@ keeper_next_epoch(void)
 		if (strtoull(text, NULL, 10) > last)
 			last = strtoull(text, NULL, 10);
 	}
-	last = now > last ? now : last + 1;
+	last = now >= last + RECORD_EPOCH_SPAN ? now : last + RECORD_EPOCH_SPAN;
 	n = snprintf(text, sizeof(text), "%020llu\n", (unsigned long long)last);
 	if (pwrite(fd, text, (size_t)n, 0) != n || fsync(fd) < 0)
 		log_fatal("%s", path);

@@ -139,28 +139,31 @@ test_gap_closes_only_its_epoch(void **state)
 	}
 	record = fixture_close(3);
 	fixture_add(store, &record);
-	for (uint64_t i = 1; i <= 2; i++) {
-		record = fixture_flow(i, "github.com");
-		record.flow.id =
-		    RECORD_ID(FIXTURE_EPOCH + i * 2 - 3, 0x7fffffff); /* the neighbours: epoch - 1, epoch + 1 */
-		fixture_add(store, &record);
-	}
+	/* The last id before its own, and the first behind: others'. */
+	record = fixture_flow(1, "github.com");
+	record.flow.id = RECORD_ID(FIXTURE_EPOCH, 0) - 1;
+	fixture_add(store, &record);
+	record.flow.id = RECORD_ID(FIXTURE_EPOCH + RECORD_EPOCH_SPAN, 0);
+	fixture_add(store, &record);
+	/* The record after 2^31 others is its own. */
+	record.flow.id = RECORD_ID(FIXTURE_EPOCH, UINT64_C(1) << 31);
+	fixture_add(store, &record);
 	record = (struct record){.kind = RECORD_GAP,
 	    .seq = 9,
 	    .gap = {.sender_epoch = FIXTURE_EPOCH, .ts_us = FIXTURE_TS + 77000000, .end = END_GATEWAY_CRASH}};
 	fixture_add(store, &record);
 	fixture_commit(store);
-	assert_int_equal(fixture_integer("SELECT count(*) FROM connections WHERE end = 11 AND bytes_out IS NULL"), 2);
+	assert_int_equal(fixture_integer("SELECT count(*) FROM connections WHERE end = 11 AND bytes_out IS NULL"), 3);
 	assert_int_equal(fixture_integer("SELECT closed_ts FROM connections WHERE end = 11"), FIXTURE_TS + 77000000);
 	assert_int_equal(fixture_integer("SELECT count(*) FROM connections WHERE end = 0"), 2);
 	assert_int_equal(fixture_integer("SELECT count(*) FROM connections WHERE end = 1"), 1);
 	/* A follower sees each of them: no two changes share a number. */
-	assert_int_equal(fixture_integer("SELECT count(DISTINCT seq) FROM connections"), 5);
+	assert_int_equal(fixture_integer("SELECT count(DISTINCT seq) FROM connections"), 6);
 	/* The sender was alive after all: its own word about the end wins. */
 	record = fixture_close(1);
 	fixture_add(store, &record);
 	fixture_commit(store);
-	assert_int_equal(fixture_integer("SELECT count(*) FROM connections WHERE end = 11"), 1);
+	assert_int_equal(fixture_integer("SELECT count(*) FROM connections WHERE end = 11"), 2);
 	store_close(store);
 }
 

@@ -26,7 +26,7 @@ static struct loop *loop;
 static struct ipc keeper;
 static pid_t auditor_pid;
 static bool auditor_ready;
-static struct recorder keeper_recorder, gateway_recorder;
+static struct recorder keeper_recorder, control_recorder, gateway_recorder;
 static uint64_t next_epoch = FIXTURE_EPOCH;
 
 static bool
@@ -63,7 +63,7 @@ auditor_start(void)
 
 	assert_int_equal(ipc_pair(fds), 0);
 	auditor_ready = false;
-	next_epoch++;
+	next_epoch += RECORD_EPOCH_SPAN;
 	auditor_pid = fork();
 	assert_true(auditor_pid >= 0);
 	if (auditor_pid == 0) {
@@ -100,14 +100,17 @@ channel(uint32_t role, uint64_t epoch)
 }
 
 static void
+connect_one(struct recorder *recorder, uint32_t role)
+{
+	assert_int_equal(recorder_connect(recorder, channel(role, recorder->epoch), recorder->epoch), 0);
+}
+
+static void
 connect_all(void)
 {
-	assert_int_equal(
-	    recorder_connect(&keeper_recorder, channel(MSG_ROLE_KEEPER, keeper_recorder.epoch), keeper_recorder.epoch),
-	    0);
-	assert_int_equal(recorder_connect(&gateway_recorder, channel(MSG_ROLE_GATEWAY, gateway_recorder.epoch),
-			     gateway_recorder.epoch),
-	    0);
+	connect_one(&keeper_recorder, MSG_ROLE_KEEPER);
+	connect_one(&control_recorder, MSG_ROLE_CONTROL);
+	connect_one(&gateway_recorder, MSG_ROLE_GATEWAY);
 }
 
 static int
@@ -139,6 +142,24 @@ auditor_kill(void)
 	auditor_wait();
 }
 
+/* A daemon's life begins: each of its senders has an epoch of its own. */
+static void
+recorders_init(void)
+{
+	struct recorder *recorders[] = {&keeper_recorder, &control_recorder, &gateway_recorder};
+
+	for (size_t i = 0; i < sizeof(recorders) / sizeof(recorders[0]); i++)
+		recorder_init(recorders[i], loop, next_epoch += RECORD_EPOCH_SPAN);
+}
+
+static void
+recorders_free(void)
+{
+	recorder_free(&keeper_recorder);
+	recorder_free(&control_recorder);
+	recorder_free(&gateway_recorder);
+}
+
 static int
 setup(void **state)
 {
@@ -151,8 +172,7 @@ setup(void **state)
 		fixture_shell("chown 65534:65534 $DIR/audit");
 	snprintf(fixture_db, sizeof(fixture_db), "%s/audit/audit.db", fixture_dir);
 	loop = loop_new();
-	recorder_init(&keeper_recorder, loop, ++next_epoch);
-	recorder_init(&gateway_recorder, loop, ++next_epoch);
+	recorders_init();
 	return loop == NULL ? -1 : 0;
 }
 
@@ -161,8 +181,7 @@ teardown(void **state)
 {
 	if (auditor_pid != 0)
 		auditor_kill();
-	recorder_free(&keeper_recorder);
-	recorder_free(&gateway_recorder);
+	recorders_free();
 	loop_free(loop);
 	return fixture_teardown(state);
 }
@@ -192,7 +211,7 @@ send_sandbox(void)
 {
 	struct record record = fixture_sandbox(FIXTURE_SANDBOX, "task1");
 
-	assert_int_equal(recorder_send(&keeper_recorder, &record, NULL), 0);
+	assert_int_equal(recorder_send(&control_recorder, &record, NULL), 0);
 }
 
 static bool
@@ -213,7 +232,7 @@ test_records_become_durable_and_it_ends_when_told(void **state)
 	connect_all();
 	send_sandbox();
 	id = send_flow(&gateway_recorder, "github.com");
-	WAIT_FOR(all_durable(&gateway_recorder) && all_durable(&keeper_recorder));
+	WAIT_FOR(all_durable(&gateway_recorder) && all_durable(&control_recorder));
 	assert_int_equal(fixture_integer("SELECT count(*) FROM connections WHERE end = 0"), 1);
 	/* A close that nobody waits for is there soon, too. */
 	send_close(&gateway_recorder, id);
@@ -254,7 +273,7 @@ case_F_25_records_survive_a_killed_auditor(void **state)
 	}
 	auditor_start();
 	connect_all();
-	WAIT_FOR(all_durable(&gateway_recorder) && all_durable(&keeper_recorder));
+	WAIT_FOR(all_durable(&gateway_recorder) && all_durable(&control_recorder));
 	auditor_stop();
 	assert_int_equal(fixture_integer("SELECT count(*) FROM connections WHERE name = 'github.com'"), sent);
 	assert_int_equal(fixture_integer("SELECT count(*) FROM connections WHERE name = 'between.example'"), 10);
@@ -278,10 +297,8 @@ test_connections_of_the_daemon_before_are_closed(void **state)
 	assert_int_equal(fixture_integer("SELECT count(*) FROM connections WHERE end = 0"), 2);
 	auditor_kill();
 	/* All died: a keeper with a new epoch comes. */
-	recorder_free(&keeper_recorder);
-	recorder_free(&gateway_recorder);
-	recorder_init(&keeper_recorder, loop, ++next_epoch);
-	recorder_init(&gateway_recorder, loop, ++next_epoch);
+	recorders_free();
+	recorders_init();
 	auditor_start();
 	connect_all();
 	send_flow(&gateway_recorder, "github.com");
@@ -332,7 +349,7 @@ case_F_22_full_disk_refuses_and_recovers(void **state)
 	auditor_start();
 	connect_all();
 	send_sandbox();
-	WAIT_FOR(all_durable(&keeper_recorder));
+	WAIT_FOR(all_durable(&control_recorder));
 	snprintf(filler, sizeof(filler), "%s/audit/filler", fixture_dir);
 	fd = open(filler, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
@@ -369,7 +386,7 @@ case_F_24_database_removed_while_running(void **state)
 	connect_all();
 	send_sandbox();
 	send_flow(&gateway_recorder, "github.com");
-	WAIT_FOR(all_durable(&gateway_recorder) && all_durable(&keeper_recorder));
+	WAIT_FOR(all_durable(&gateway_recorder) && all_durable(&control_recorder));
 	fixture_shell("rm $DB");
 	/* Within a second, and without anybody sending anything. */
 	WAIT_FOR(access(fixture_db, F_OK) == 0);
@@ -425,6 +442,7 @@ test_a_malformed_record_costs_its_sender_the_channel(void **state)
 	const uint32_t size = record_size(RECORD_FLOW_OPEN);
 
 	(void)state;
+	good.flow.id = RECORD_ID(77, 1);
 	auditor_start();
 	connect_all();
 	for (int i = 0; i < 5; i++) {
@@ -449,6 +467,52 @@ test_a_malformed_record_costs_its_sender_the_channel(void **state)
 	WAIT_FOR(all_durable(&gateway_recorder));
 	auditor_stop();
 	assert_int_equal(fixture_integer("SELECT count(*) FROM connections"), 1);
+}
+
+/* What a gateway says of others, and others of what is a gateway's: nobody hears it. */
+static void
+test_nobody_writes_anothers_history(void **state)
+{
+	uint64_t open, gateway, other = UINT64_C(1) << 30;
+	struct record close, gap = {.kind = RECORD_GAP}, sandbox = fixture_sandbox(FIXTURE_SANDBOX, "task2"), event,
+			     flow;
+	const struct {
+		uint32_t role;
+		struct record *record;
+	} forged[] = {{MSG_ROLE_GATEWAY, &close}, {MSG_ROLE_GATEWAY, &gap}, {MSG_ROLE_GATEWAY, &sandbox},
+	    {MSG_ROLE_GATEWAY, &event}, {MSG_ROLE_GATEWAY, &flow}, {MSG_ROLE_CONTROL, &flow}, {MSG_ROLE_CONTROL, &gap},
+	    {MSG_ROLE_KEEPER, &sandbox}};
+
+	(void)state;
+	auditor_start();
+	connect_all();
+	open = send_flow(&gateway_recorder, "github.com");
+	gateway = gateway_recorder.epoch;
+	WAIT_FOR(all_durable(&gateway_recorder));
+	close = fixture_close(1);
+	close.close.id = open;
+	gap.gap = (struct record_gap){.sender_epoch = gateway, .ts_us = clock_real_us(), .end = END_GATEWAY_CRASH};
+	event = fixture_event(1, EVENT_DETACH, "");
+	event.event.id = RECORD_ID(other, 1);
+	/* The id of the other gateway's next record: it would be lost. */
+	flow = fixture_flow(1, "elsewhere.example");
+	flow.flow.id = open + 1;
+	for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
+		struct raw_peer peer = {
+		    .ipc.message_handler = raw_message_handler, .ipc.broken_handler = raw_broken_handler};
+		struct record *record = forged[i].record;
+
+		record->seq = 1;
+		assert_int_equal(ipc_open(&peer.ipc, loop, channel(forged[i].role, other)), 0);
+		assert_int_equal(ipc_send(&peer.ipc, MSG_RECORD, 0, record, record_size(record->kind), NULL, 0), 0);
+		WAIT_FOR(peer.broken);
+	}
+	send_flow(&gateway_recorder, "github.com");
+	WAIT_FOR(all_durable(&gateway_recorder));
+	auditor_stop();
+	assert_int_equal(fixture_integer("SELECT count(*) FROM connections WHERE end = 0 AND name = 'github.com'"), 2);
+	assert_int_equal(fixture_integer("SELECT count(*) FROM connections"), 2);
+	assert_int_equal(fixture_integer("SELECT count(*) FROM sandboxes WHERE name = 'task2'"), 0);
 }
 
 static void
@@ -479,6 +543,7 @@ main(void)
 	    AUDITOR_TEST(case_F_24_database_removed_while_running),
 	    AUDITOR_TEST(case_F_24_corrupt_database_is_set_aside_at_start),
 	    AUDITOR_TEST(test_a_malformed_record_costs_its_sender_the_channel),
+	    AUDITOR_TEST(test_nobody_writes_anothers_history),
 	    AUDITOR_TEST(test_it_ends_with_its_keeper),
 	};
 
