@@ -363,14 +363,25 @@ keeper_policy_done(struct keeper_pending *pending, const struct ipc_message *mes
 		ipc_send(&keeper.control.ipc, MSG_POLICY_DONE, pending->control_tag, done, sizeof(*done), NULL, 0);
 }
 
-/* A gateway's answer to what we passed on. Its result code must be one of ours. */
+/* Control prints what comes out of here. */
+static bool
+keeper_answer_valid(const struct ipc_message *message)
+{
+	if (message->header.type == MSG_LEASES_DONE)
+		return msg_leases_done_valid(message->body);
+	if (message->header.type == MSG_POLICY_DONE)
+		return msg_policy_done_valid(message->body);
+	return msg_result_valid(message->body);
+}
+
+/* A gateway's answer to what we passed on. */
 static bool
 keeper_gateway_answer(struct keeper_role *gateway, struct ipc_message *message)
 {
 	const struct msg_result *result = message->body; /* every answer begins with one */
 	struct keeper_pending *pending;
 
-	if (result->code >= ERROR_CODE_MAX || memchr(result->text, '\0', sizeof(result->text)) == NULL)
+	if (!keeper_answer_valid(message))
 		return false;
 	pending = keeper_pending_take(message->header.tag, gateway);
 	if (pending == NULL)

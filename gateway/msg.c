@@ -2,6 +2,7 @@
 #include "gateway/msg.h"
 
 #include <assert.h>
+#include <string.h>
 
 struct msg_shape {
 	uint32_t size;
@@ -35,6 +36,54 @@ static const struct msg_shape msg_shapes[] = {
 };
 static_assert(sizeof(msg_shapes) / sizeof(msg_shapes[0]) == MSG_TYPE_MAX, "one shape per message type");
 static_assert(sizeof(struct msg_lease) <= 65536, "a lease request fits one message");
+
+bool
+msg_result_valid(const struct msg_result *result)
+{
+	return result->code < ERROR_CODE_MAX && memchr(result->text, '\0', sizeof(result->text)) != NULL;
+}
+
+/* Canonical to the last byte, or nothing at all. */
+static bool
+msg_name_valid(const struct name *name)
+{
+	struct name canonical = {0};
+
+	if (name->len > 0 && (name->len > NAME_TEXT_MAX || name_canonical(name->text, name->len, &canonical) != NAME_OK))
+		return false;
+	return memcmp(&canonical, name, sizeof(canonical)) == 0;
+}
+
+static bool
+msg_addr_valid(const struct addr *addr)
+{
+	return addr->family == 4 || addr->family == 6;
+}
+
+bool
+msg_leases_done_valid(const struct msg_leases_done *leases)
+{
+	if (!msg_result_valid(&leases->result) || leases->count > MSG_LEASES_MAX)
+		return false;
+	for (uint32_t i = 0; i < leases->count; i++)
+		if (!msg_addr_valid(&leases->rows[i].addr) || leases->rows[i].name.len == 0 ||
+		    !msg_name_valid(&leases->rows[i].name))
+			return false;
+	return true;
+}
+
+bool
+msg_policy_done_valid(const struct msg_policy_done *done)
+{
+	uint32_t listed = done->cut_count < MSG_CUT_MAX ? done->cut_count : MSG_CUT_MAX;
+
+	if (!msg_result_valid(&done->result))
+		return false;
+	for (uint32_t i = 0; i < listed; i++)
+		if (!msg_addr_valid(&done->cut[i].dst) || !msg_name_valid(&done->cut[i].name))
+			return false;
+	return true;
+}
 
 uint32_t
 msg_size(uint16_t type, size_t *ret_fds)

@@ -15,6 +15,7 @@
 #include "policy/name.h"
 #include "tap/tap.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum msg_type {
@@ -181,6 +182,12 @@ struct msg_durable {
 	uint32_t writable;  /* 0: the log cannot be written; refuse new work until it can */
 	uint32_t pad;
 };
+
+/* What a gateway answers, before anybody believes it: codes, counts, names and addresses within their bounds, texts that
+ * end. */
+bool msg_result_valid(const struct msg_result *result);
+bool msg_leases_done_valid(const struct msg_leases_done *leases);
+bool msg_policy_done_valid(const struct msg_policy_done *done);
 
 /* The exact size of a type's body, or 0 for variable ones (LEASE_*, RECORD) and unknown types; *ret_fds its descriptors. */
 uint32_t msg_size(uint16_t type, size_t *ret_fds);

@@ -390,6 +390,47 @@ answers_find_their_request(void **state)
 	ipc_close(&keeper.ipc);
 }
 
+/* What a gateway that was taken over might answer: the keeper hands it to control, which prints it. */
+static void
+answers_of_a_gateway_are_checked(void **state)
+{
+	static struct msg_leases_done leases, good_leases = {.count = 1};
+	static struct msg_policy_done done, good_done = {.cut_count = 40};
+
+	(void)state;
+	good_leases.rows[0].addr = (struct addr){.family = 4, .bytes = {45, 45, 45, 10}};
+	assert_int_equal(name_canonical("news.example", 12, &good_leases.rows[0].name), NAME_OK);
+	for (int i = 0; i < MSG_CUT_MAX; i++)
+		good_done.cut[i].dst.family = 6; /* by an address rule: no name */
+	assert_true(msg_leases_done_valid(&good_leases));
+	assert_true(msg_policy_done_valid(&good_done));
+	for (int i = 0; i < 8; i++) {
+		leases = good_leases;
+		done = good_done;
+		if (i == 0)
+			leases.count = MSG_LEASES_MAX + 1;
+		if (i == 1)
+			leases.rows[0].addr.family = done.cut[3].dst.family = 7;
+		if (i == 2)
+			memset(&leases.rows[0].name, 'a', sizeof(leases.rows[0].name));
+		if (i == 3)
+			memset(leases.rows[0].name.text + 12, 'x', sizeof(leases.rows[0].name.text) - 12);
+		if (i == 4)
+			leases.rows[0].name.len = 0;
+		if (i == 5)
+			leases.rows[0].name.text[2] = '\033';
+		if (i == 6)
+			leases.result.code = done.result.code = ERROR_CODE_MAX;
+		if (i == 7)
+			memset(leases.result.text, 'x', sizeof(leases.result.text));
+		done.cut[MSG_CUT_MAX - 1].name = leases.rows[0].name;
+		memcpy(done.result.text, leases.result.text, sizeof(done.result.text));
+		assert_false(msg_leases_done_valid(&leases));
+		if (i != 0 && i != 4)
+			assert_false(msg_policy_done_valid(&done));
+	}
+}
+
 int
 main(void)
 {
@@ -401,6 +442,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_backlog_larger_than_the_channel_goes_out_once_and_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_channel_that_overflows_breaks, setup, teardown),
 		cmocka_unit_test_setup_teardown(answers_find_their_request, setup, teardown),
+		cmocka_unit_test(answers_of_a_gateway_are_checked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
