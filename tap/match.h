@@ -7,6 +7,7 @@
 #include "tap/nft.h"
 
 /* Offsets in headers, for match_load_network and nft_rule_payload. */
+#define IP4_PROTOCOL 9
 #define IP4_SOURCE 12
 #define IP4_DESTINATION 16
 #define IP6_NEXT_HEADER 6
@@ -21,7 +22,8 @@
 #define MATCH_RST 0x04
 #define MATCH_ACK 0x10
 
-/* ICMP types. */
+/* ICMP: what comes before the header of the packet that an error is about, and types. */
+#define ICMP_HEADER_LEN 8
 #define ICMP4_ECHO 8
 #define ICMP6_ECHO 128
 #define NDP_NEIGHBOUR_SOLICITATION 135

@@ -10,7 +10,9 @@
  *   1. only the guest's device, only unicast frames; neighbour discovery
  *   2. only the guest's own addresses, no IPv4 options, no IPv6 extension headers
  *   3. port 53 to any address, when a transparent socket of ours is there: baked images name private resolvers
- *   4. a bounded echo of the gateway itself
+ *   4. a bounded echo of the gateway itself; and port unreachable for an answer or a relayed datagram that came when the
+ *      client was gone already: what every operating system says of itself, and no attempt to reach anything, so it is
+ *      dropped without a word, at a bounded rate
  *   5. the never list (with the guest's subnet, so the gateway's addresses too): refused
  *   6. a bare SYN to a lease or an allowed range: to the transparent listener
  *   7. TCP of our own transparent sockets. After 6, since a SYN that meets one in TIME_WAIT would be delayed
@@ -40,6 +42,9 @@
 /* Echo requests to the gateway that are answered. */
 #define RULESET_ECHO_PER_S 20
 #define RULESET_ECHO_BURST 40
+/* Errors about datagrams of ours that are dropped without a word; the rest is refused as any ICMP is. */
+#define RULESET_LATE_PER_S 100
+#define RULESET_LATE_BURST 500
 /* Neighbour discovery: each new source can make an entry in a table that all namespaces of the host share. */
 #define RULESET_NDP_PER_S 20
 #define RULESET_NDP_BURST 40
@@ -180,6 +185,18 @@ ruleset_add_echo_chain(struct nft_batch *batch)
 	nft_batch_verdict(batch, "echo_gateway", NFT_GOTO, refuse_chain(TAP_COUNTER_ICMP));
 }
 
+static void
+ruleset_add_late_chain(struct nft_batch *batch)
+{
+	struct nft_rule rule;
+
+	nft_batch_chain(batch, "late");
+	rule = nft_rule_start(batch, "late");
+	nft_rule_limit(&rule, RULESET_LATE_PER_S, RULESET_LATE_BURST);
+	nft_rule_finish(&rule, NF_DROP, NULL);
+	nft_batch_verdict(batch, "late", NFT_GOTO, refuse_chain(TAP_COUNTER_ICMP));
+}
+
 /* Step 1. */
 static void
 ruleset_add_link_rules(struct nft_batch *batch, const struct tap_config *config)
@@ -268,6 +285,23 @@ ruleset_add_echo_rule(struct nft_batch *batch, int family, const struct addr *ga
 	nft_rule_cmp_u8(&rule, NFT_CMP_EQ, NFT_REG_1, family == 4 ? ICMP4_ECHO : ICMP6_ECHO);
 	match_addr(&rule, NFT_CMP_EQ, family == 4 ? IP4_DESTINATION : IP6_DESTINATION, gateway);
 	nft_rule_finish(&rule, NFT_GOTO, "echo_gateway");
+}
+
+/* Step 4, the late: type and code, and UDP in the header that comes back in the message. */
+static void
+ruleset_add_late_rule(struct nft_batch *batch, int family)
+{
+	static const uint8_t port4[2] = {3, 3}, port6[2] = {1, 4};
+	struct nft_rule rule = nft_rule_start(batch, "prerouting");
+
+	match_family(&rule, family == 4 ? NFPROTO_IPV4 : NFPROTO_IPV6);
+	match_l4proto(&rule, family == 4 ? IPPROTO_ICMP : IPPROTO_ICMPV6);
+	nft_rule_payload(&rule, NFT_PAYLOAD_TRANSPORT_HEADER, 0, sizeof(port4), NFT_REG_1);
+	nft_rule_cmp(&rule, NFT_CMP_EQ, NFT_REG_1, family == 4 ? port4 : port6, sizeof(port4));
+	nft_rule_payload(&rule, NFT_PAYLOAD_TRANSPORT_HEADER,
+	    ICMP_HEADER_LEN + (family == 4 ? IP4_PROTOCOL : IP6_NEXT_HEADER), 1, NFT_REG_1);
+	nft_rule_cmp_u8(&rule, NFT_CMP_EQ, NFT_REG_1, IPPROTO_UDP);
+	nft_rule_finish(&rule, NFT_GOTO, "late");
 }
 
 /* Step 3. */
@@ -369,6 +403,7 @@ ruleset_add_inet_table(struct nft_batch *batch, const struct tap_config *config)
 	refuse_add_all(batch);
 	ruleset_add_open_chains(batch, config);
 	ruleset_add_echo_chain(batch);
+	ruleset_add_late_chain(batch);
 	if (tap_has_ipv6(config))
 		ruleset_add_ndp_chain(batch, config);
 	nft_batch_base_chain(batch, "forward", NF_INET_FORWARD, 0, NF_DROP, NULL);
@@ -379,8 +414,11 @@ ruleset_add_inet_table(struct nft_batch *batch, const struct tap_config *config)
 	ruleset_add_dns_rule(batch, IPPROTO_UDP);
 	ruleset_add_dns_rule(batch, IPPROTO_TCP);
 	ruleset_add_echo_rule(batch, 4, &config->gateway4);
-	if (tap_has_ipv6(config))
+	ruleset_add_late_rule(batch, 4);
+	if (tap_has_ipv6(config)) {
 		ruleset_add_echo_rule(batch, 6, &config->gateway6);
+		ruleset_add_late_rule(batch, 6);
+	}
 	ruleset_add_never_rules(batch, config);
 	ruleset_add_open_rules(batch);
 	ruleset_add_rest_rules(batch);

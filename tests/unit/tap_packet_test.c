@@ -207,6 +207,8 @@ case_E_13_icmp(void **state)
 {
 	struct wire wire = wire_make("icmp");
 	static const uint8_t error[36] = {3, 1, 0, 0, 0, 0, 0, 0, 0x45};
+	/* Port unreachable about TCP, which nobody says. */
+	static const uint8_t about_tcp[36] = {3, 3, 0, 0, 0, 0, 0, 0, 0x45, [17] = IPPROTO_TCP};
 	struct frame frame, answer;
 	unsigned int answers = 0;
 
@@ -234,6 +236,8 @@ case_E_13_icmp(void **state)
 	assert_refused_as(&wire, &frame, TAP_COUNTER_NEVER, "echo to a neighbour");
 	frame = ip(GUEST4, PUBLIC4, IPPROTO_ICMP, error, sizeof(error));
 	assert_refused_as(&wire, &frame, TAP_COUNTER_ICMP, "forged error");
+	frame = ip(GUEST4, PUBLIC4, IPPROTO_ICMP, about_tcp, sizeof(about_tcp));
+	assert_refused_as(&wire, &frame, TAP_COUNTER_ICMP, "forged error about TCP");
 
 	drain(&wire);
 	for (int i = 0; i < 300; i++) {
@@ -243,6 +247,41 @@ case_E_13_icmp(void **state)
 	while (next_frame(&wire, &answer, 10))
 		answers += answer.bytes[13] == 0 && answer.bytes[34] == 0;
 	assert_true(answers < 100);
+	wire_free(&wire);
+}
+
+/* Port unreachable about a datagram of ours: no attempt to reach anything, unless there is no end of it. */
+static void
+test_late_answers_are_no_refusals(void **state)
+{
+	static const uint8_t late4[36] = {3, 3, 0, 0, 0, 0, 0, 0, 0x45, [17] = IPPROTO_UDP};
+	static const uint8_t late6[56] = {1, 4, 0, 0, 0, 0, 0, 0, 0x60, [14] = IPPROTO_UDP};
+	struct wire wire = wire_make("late");
+	uint64_t before[TAP_COUNTER_MAX], after[TAP_COUNTER_MAX];
+	struct frame frames[] = {
+	    ip(GUEST4, GATEWAY4, IPPROTO_ICMP, late4, sizeof(late4)),
+	    ip(GUEST4, "8.8.8.8", IPPROTO_ICMP, late4, sizeof(late4)),
+	    icmp6(GUEST6, GATEWAY6, late6, sizeof(late6)),
+	    icmp6(GUEST6, PUBLIC6, late6, sizeof(late6)),
+	};
+	struct frame other = echo(GUEST4, "8.8.8.8");
+
+	(void)state;
+	drain(&wire);
+	counters(&wire, before);
+	for (size_t i = 0; i < sizeof(frames) / sizeof(frames[0]); i++)
+		send_frame(&wire, &frames[i]);
+	/* Frames are taken in order: when this one is counted, they have been through. */
+	assert_refused_as(&wire, &other, TAP_COUNTER_ICMP, "echo");
+	counters(&wire, after);
+	for (unsigned int i = 0; i < TAP_COUNTER_MAX; i++)
+		assert_int_equal(after[i], before[i] + (i == TAP_COUNTER_ICMP));
+
+	for (int i = 0; i < 2000; i++)
+		send_frame(&wire, &frames[0]);
+	counters(&wire, after);
+	assert_true(after[TAP_COUNTER_ICMP] > before[TAP_COUNTER_ICMP] + 100);
+	assert_int_equal(after[TAP_COUNTER_NEVER], before[TAP_COUNTER_NEVER]);
 	wire_free(&wire);
 }
 
@@ -440,6 +479,7 @@ main(void)
 	    cmocka_unit_test(case_E_07_fragment_flood_and_overlaps),
 	    cmocka_unit_test(case_E_09_martians),
 	    cmocka_unit_test(case_E_13_icmp),
+	    cmocka_unit_test(test_late_answers_are_no_refusals),
 	    cmocka_unit_test(case_E_14_all_protocols),
 	    cmocka_unit_test(case_E_15_tcp_flags),
 	    cmocka_unit_test(case_E_16_handshake_after_a_syn_flood),
