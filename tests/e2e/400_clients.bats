@@ -252,3 +252,28 @@ url_at() { if [[ $1 == 4 ]]; then echo "$NET4.$2"; else echo "[$NET6:$2]"; fi; }
 	done
 	far_none "> ($NET4\.|$NET6:)$ECHO 22 "
 }
+
+# ICMP errors that the guest's kernel has sent, both families. (The columns of IPv4's differ from kernel to kernel.)
+errors_sent() {
+	guest "$box" awk '/^Icmp: [A-Z]/ {for (i = 2; i <= NF; i++) if ($i == "OutDestUnreachs") at = i}
+		/^Icmp: [0-9]/ {print $at} /^Icmp6OutDestUnreachs/ {print $2}' /proc/net/snmp /proc/net/snmp6 | xargs
+}
+
+@test "a client that is gone when its answer comes is no attempt to reach anything" {
+	equal "errors before" "0 0" "$(errors_sent)"
+	guest "$box" python3 -c '
+import socket
+query = bytes.fromhex("abcd01000001000000000000046e657773086c61622d73697465036f72670000010001")
+for family, to in (socket.AF_INET, "172.16.0.1"), (socket.AF_INET, "8.8.8.8"), (socket.AF_INET6, "fd70:6f73:7465:726e::1"):
+    sock = socket.socket(family, socket.SOCK_DGRAM)
+    sock.sendto(query, (to, 53))
+    sock.close()
+'
+	three_answers() { (($(log_count "$box" '.kind == "dns" and .verdict == "allowed"') == 3)); }
+	wait_for 5 three_answers
+	sleep 0.3
+	equal "errors sent" "2 1" "$(errors_sent)"
+	equal "refused packets in the kernel" 0 "$(nsenter --net="/run/netns/postern-$box" -- nft -j list counters table inet postern |
+		jq '[.nftables[].counter? // empty | .packets] | add')"
+	equal "refusals" 0 "$(log_count "$box" '.kind == "deny"')"
+}
