@@ -27,6 +27,10 @@ struct repolicy_context {
 	const struct snapshot *old;
 	struct repolicy_batch gone, won;
 	struct proto_port before[REPOLICY_PORTS_MAX], after[REPOLICY_PORTS_MAX];
+	/* Ports of the address looked at last whose removal is decided. */
+	struct addr settled_addr;
+	struct proto_port settled[REPOLICY_PORTS_MAX];
+	size_t settled_count;
 };
 
 static void
@@ -76,6 +80,23 @@ repolicy_wanted(const struct sandbox *sandbox, const struct addr *addr, struct p
 	return false;
 }
 
+/* Was it decided with an earlier lease of the same address? Thousands of names may share one, and each of them asks all
+ * others: once for each port is enough, or an edit would stop the gateway for seconds. Leases of an address come one
+ * after another, but for few that share their chain. */
+static bool
+repolicy_settled(struct repolicy_context *c, const struct addr *addr, struct proto_port port)
+{
+	if (!addr_equal(&c->settled_addr, addr)) {
+		c->settled_addr = *addr;
+		c->settled_count = 0;
+	}
+	if (repolicy_has(c->settled, c->settled_count, port))
+		return true;
+	if (c->settled_count < REPOLICY_PORTS_MAX)
+		c->settled[c->settled_count++] = port;
+	return false;
+}
+
 static bool
 repolicy_lease(const struct lease *lease, void *context)
 {
@@ -85,7 +106,8 @@ repolicy_lease(const struct lease *lease, void *context)
 	int64_t left_s = (lease->expires_ms - clock_mono_ms()) / 1000;
 
 	for (size_t i = 0; i < before; i++)
-		if (!repolicy_has(c->after, after, c->before[i]) && !repolicy_wanted(c->sandbox, &lease->addr, c->before[i]))
+		if (!repolicy_has(c->after, after, c->before[i]) && !repolicy_settled(c, &lease->addr, c->before[i]) &&
+		    !repolicy_wanted(c->sandbox, &lease->addr, c->before[i]))
 			repolicy_batch_add(&c->gone, &lease->addr, c->before[i], 0);
 	for (size_t i = 0; i < after; i++)
 		if (!repolicy_has(c->before, before, c->after[i]))
