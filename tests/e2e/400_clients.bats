@@ -239,6 +239,39 @@ url_at() { if [[ $1 == 4 ]]; then echo "$NET4.$2"; else echo "[$NET6:$2]"; fi; }
 	done
 }
 
+@test "B-20, B-21, B-25: curl with an allowed host as a proxy, and with protocols that are not carried" {
+	local family web
+	for family in 4 6; do
+		web=http://$(url_at $family "$WEB"):80
+		guest "$box" dig +short news.lab-site.org "$([[ $family == 4 ]] && echo A || echo AAAA)" >/dev/null
+		mark
+		# A proxy is asked for a whole URL, or for a tunnel.
+		run -0 guest "$box" curl -sS -m 3 -w '%{http_code}' -x "$web" http://www.lab-b.net/
+		matches "through a proxy" "www.lab-b.net: .* \(no_rule\)" "$output"
+		equal "status" 403 "${lines[-1]}"
+		guest_fails "$box" curl -sS -x "$web" https://www.lab-b.net/
+		guest_fails "$box" curl -sS -x "$web" https://news.lab-site.org/
+		run -0 guest "$box" curl -sS -m 3 -w '%{http_code}' --http2 --resolve "news.lab-site.org:80:$(at $family "$WEB")" \
+			http://news.lab-site.org/
+		equal "status of Upgrade: h2c" 403 "${lines[-1]}"
+		guest_fails "$box" curl -sS -"$family" --http2-prior-knowledge http://news.lab-site.org/
+		guest_fails "$box" curl -sSk -"$family" https://news.lab-site.org:80/
+		guest_fails "$box" curl -sS -"$family" http://news.lab-site.org:443/
+		guest_fails "$box" curl -sS -"$family" --haproxy-protocol https://news.lab-site.org/
+		equal "requests" "" "$(web_log)"
+		dns_not_asked www.lab-b.net
+		far_none "> ($NET4\.|$NET6:)$WEB .*P"
+		# The same way, for what is allowed.
+		run -0 guest "$box" curl -sS -x "$web" http://news.lab-site.org/
+		equal "page" "lab web server for news.lab-site.org" "$output"
+		for reason in '"no_rule" and .name == "www.lab-b.net" and .alpn == "GET"' '"proto_denied" and .alpn == "CONNECT"' \
+			'"proto_denied" and .name == "news.lab-site.org" and (.detail | contains("Upgrade"))' \
+			'"proto_denied" and .alpn == "PRI"' '"not_http" and (.detail | contains("TLS"))' '"not_tls"'; do
+			log_has "$box" ".kind == \"deny\" and .dst == \"$(at $family "$WEB")\" and .reason == $reason"
+		done
+	done
+}
+
 @test "nc: bytes of no particular protocol, and a port next to the allowed one" {
 	local family echo
 	for family in 4 6; do
