@@ -9,6 +9,8 @@
 #include "gateway/control_json.h"
 #include "gateway/control_target.h"
 
+#include "base/clock.h"
+
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,8 +120,8 @@ explain_name(struct explain *explain)
 static bool
 explain_lease(struct explain *explain, const struct msg_lease_row *row)
 {
-	struct decision decision =
-	    snapshot_decide_addr(explain->snapshot, &row->addr, explain->target.proto, explain->target.port);
+	struct decision decision = snapshot_decide_addr(
+	    explain->snapshot, &row->addr, explain->target.proto, explain->target.port, clock_real_us());
 	char text[ADDR_TEXT_MAX];
 
 	if (explain_never(explain, &row->addr))
@@ -172,13 +174,13 @@ explain_by_name(struct explain *explain, const struct msg_leases_done *leases)
 
 	if (!explain_name(explain))
 		return;
-	dns = snapshot_decide_dns(explain->snapshot, &explain->target.name);
+	dns = snapshot_decide_dns(explain->snapshot, &explain->target.name, clock_real_us());
 	explain_decision(
 	    explain, "dns", dns, dns.verdict == VERDICT_ALLOWED ? "may be resolved" : "may not be resolved");
 	if (dns.verdict != VERDICT_ALLOWED)
 		return;
-	host =
-	    snapshot_decide_host(explain->snapshot, &explain->target.name, explain->target.proto, explain->target.port);
+	host = snapshot_decide_host(
+	    explain->snapshot, &explain->target.name, explain->target.proto, explain->target.port, clock_real_us());
 	explain_decision(explain, "rule", host, explain->shown);
 	if (host.verdict != VERDICT_ALLOWED)
 		return;
@@ -203,7 +205,8 @@ explain_leases_of_addr(struct explain *explain, const struct msg_leases_done *le
 		if (!addr_equal(&row->addr, &target->addr))
 			continue;
 		found++;
-		decision = snapshot_decide_host(explain->snapshot, &row->name, target->proto, target->port);
+		decision =
+		    snapshot_decide_host(explain->snapshot, &row->name, target->proto, target->port, clock_real_us());
 		explain_step(explain, "lease", decision.verdict == VERDICT_ALLOWED ? "ok" : "denied",
 		    "resolved by this sandbox as %s, for another %u s", row->name.text, row->left_s);
 		if (decision.verdict != VERDICT_ALLOWED)
@@ -228,7 +231,7 @@ explain_by_addr(struct explain *explain, const struct msg_leases_done *leases)
 		return;
 	}
 	explain_step(explain, "address", "ok", "%s is not on the never list", explain->shown);
-	decision = snapshot_decide_addr(explain->snapshot, &target->addr, target->proto, target->port);
+	decision = snapshot_decide_addr(explain->snapshot, &target->addr, target->proto, target->port, clock_real_us());
 	if (decision.reason == REASON_NO_RULE) {
 		explain_step(explain, "rule", "info", "no rule is about this address");
 		explain_leases_of_addr(explain, leases);

@@ -10,6 +10,8 @@
 #include "gateway/control_json.h"
 #include "gateway/control_state.h"
 
+#include "base/clock.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,9 +178,9 @@ policy_warn(json_t *warnings, const struct snapshot *snapshot, const struct rule
 	if (rule->action != RULE_ALLOW || rule->wildcard)
 		return;
 	if (rule->kind == RULE_HOST)
-		decision = snapshot_decide_host(snapshot, &rule->name, rule->proto, port);
+		decision = snapshot_decide_host(snapshot, &rule->name, rule->proto, port, clock_real_us());
 	else
-		decision = snapshot_decide_addr(snapshot, &rule->prefix.addr, rule->proto, port);
+		decision = snapshot_decide_addr(snapshot, &rule->prefix.addr, rule->proto, port, clock_real_us());
 	if (decision.verdict == VERDICT_ALLOWED)
 		return;
 	json_array_append_new(warnings,

@@ -11,6 +11,8 @@
 #include "base/clock.h"
 #include "gateway/dns_query.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +83,7 @@ lease_elements(struct dns_query *query, const struct lease_ports *ports, const s
 
 	for (size_t i = 0; i < ports->count; i++) {
 		const struct proto_port *p = &ports->ports[i];
-		struct decision decision = snapshot_decide_addr(policy, addr, p->proto, p->port);
+		struct decision decision = snapshot_decide_addr(policy, addr, p->proto, p->port, clock_real_us());
 
 		/* Port 53 is ours in every sandbox; the keeper takes a lease for it as a sign of madness. */
 		if (p->port == 53 || p->port == 0)
@@ -110,8 +112,8 @@ lease_admit(struct dns_query *query, const struct lease_ports *ports, const stru
 static int
 lease_prepare(struct dns_query *query, struct lease_ports *ret_ports)
 {
-	ret_ports->count = snapshot_host_ports(
-	    query->server->sandbox->policy, &query->question.name, ret_ports->ports, DNS_LEASE_PORTS_MAX);
+	ret_ports->count = snapshot_host_ports(query->server->sandbox->policy, &query->question.name, ret_ports->ports,
+	    DNS_LEASE_PORTS_MAX, clock_real_us());
 	if (ret_ports->count > DNS_LEASE_PORTS_MAX)
 		ret_ports->count = DNS_LEASE_PORTS_MAX;
 	query->addr_count = query->lease_count = query->lease_sent = query->service_count = 0;
@@ -277,7 +279,8 @@ service_take(struct dns_query *query, const struct dns_bytes *rdata, const struc
 	const char *wrong = dns_service_read(rdata->bytes, rdata->len, owner, &service);
 
 	if (wrong == NULL && service.port != 0 &&
-	    snapshot_decide_host(sandbox->policy, name, IPPROTO_TCP, service.port).verdict != VERDICT_ALLOWED)
+	    snapshot_decide_host(sandbox->policy, name, IPPROTO_TCP, service.port, clock_real_us()).verdict !=
+		VERDICT_ALLOWED)
 		wrong = "a port that is not allowed";
 	if (wrong != NULL) {
 		snprintf(query->detail, sizeof(query->detail), "record left out: %s", wrong);

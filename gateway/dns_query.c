@@ -304,7 +304,7 @@ query_decide(struct dns_query *query)
 	struct sandbox *sandbox = query->server->sandbox;
 
 	query->generation = sandbox->generation;
-	query->decision = snapshot_decide_dns(sandbox->policy, &query->question.name);
+	query->decision = snapshot_decide_dns(sandbox->policy, &query->question.name, clock_real_us());
 	if (query->decision.verdict != VERDICT_ALLOWED) {
 		dns_query_finish_denied(query, query->decision.reason);
 	} else if (query_refuse_type(query)) {

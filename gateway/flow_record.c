@@ -29,7 +29,7 @@ flow_judge(struct sandbox *sandbox, const struct flow_ends *ends, const struct n
 		return verdict;
 	/* A lease alone proves nothing where the guest could have said the name and did not (CASES D-01). */
 	if (verdict.verdict == VERDICT_ALLOWED && verdict.source != NAME_SOURCE_CIDR) {
-		by_addr = snapshot_decide_addr(sandbox->policy, &ends->dst, IPPROTO_TCP, ends->dport);
+		by_addr = snapshot_decide_addr(sandbox->policy, &ends->dst, IPPROTO_TCP, ends->dport, clock_real_us());
 		if (by_addr.verdict != VERDICT_ALLOWED)
 			return flow_verdict(VERDICT_DENIED, missing, NULL);
 		verdict.source = NAME_SOURCE_CIDR;
@@ -114,7 +114,8 @@ flow_still_allowed(const struct flow *flow)
 {
 	const struct snapshot *policy = flow->sandbox->policy;
 	const struct name *name = &flow->verdict.name;
-	struct decision by_addr = snapshot_decide_addr(policy, &flow->ends.dst, IPPROTO_TCP, flow->ends.dport);
+	int64_t now_us = clock_real_us();
+	struct decision by_addr = snapshot_decide_addr(policy, &flow->ends.dst, IPPROTO_TCP, flow->ends.dport, now_us);
 	struct decision by_name;
 
 	if ((flow->flags & RECORD_FLAG_ECH) != 0 && snapshot_ech(policy) == POLICY_ECH_DENY)
@@ -123,7 +124,7 @@ flow_still_allowed(const struct flow *flow)
 		return false;
 	if (name->len == 0)
 		return by_addr.verdict == VERDICT_ALLOWED;
-	by_name = snapshot_decide_host(policy, name, IPPROTO_TCP, flow->ends.dport);
+	by_name = snapshot_decide_host(policy, name, IPPROTO_TCP, flow->ends.dport, now_us);
 	if (by_name.verdict != VERDICT_ALLOWED && by_name.reason != REASON_NO_RULE)
 		return false;
 	/* A name that was never proven does not begin to count because a rule now names it. */

@@ -61,7 +61,8 @@ judge_leased(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, uin
 	const struct lease *lease = NULL;
 
 	while ((lease = lease_next_of_addr(&sandbox->leases, dst, lease)) != NULL) {
-		struct decision decision = snapshot_decide_host(sandbox->policy, &lease->name, proto, port);
+		struct decision decision =
+		    snapshot_decide_host(sandbox->policy, &lease->name, proto, port, clock_real_us());
 
 		if (decision.verdict == VERDICT_ALLOWED)
 			return judge_allowed(decision.rule, NAME_SOURCE_LEASE, &lease->name);
@@ -78,7 +79,7 @@ judge_claimed(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, ui
     enum name_source source)
 {
 	enum reason mismatch = source == NAME_SOURCE_HOST ? REASON_HOST_MISMATCH : REASON_SNI_MISMATCH;
-	struct decision decision = snapshot_decide_host(sandbox->policy, claim, proto, port);
+	struct decision decision = snapshot_decide_host(sandbox->policy, claim, proto, port, clock_real_us());
 	struct gateway_verdict denied;
 
 	if (decision.verdict == VERDICT_ALLOWED && lease_find(&sandbox->leases, claim, dst) != NULL)
@@ -102,7 +103,7 @@ gateway_judge(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, ui
 
 	if (judge_never(sandbox->gateway, dst, &verdict))
 		return verdict;
-	by_addr = snapshot_decide_addr(sandbox->policy, dst, proto, port);
+	by_addr = snapshot_decide_addr(sandbox->policy, dst, proto, port, clock_real_us());
 	if (by_addr.verdict != VERDICT_ALLOWED && by_addr.reason != REASON_NO_RULE)
 		return judge_denied(by_addr.reason, by_addr.rule, NULL);
 	if (claim != NULL)

@@ -75,7 +75,8 @@ repolicy_wanted(const struct sandbox *sandbox, const struct addr *addr, struct p
 	const struct lease *lease = NULL;
 
 	while ((lease = lease_next_of_addr(&sandbox->leases, addr, lease)) != NULL)
-		if (snapshot_decide_host(sandbox->policy, &lease->name, port.proto, port.port).verdict == VERDICT_ALLOWED)
+		if (snapshot_decide_host(sandbox->policy, &lease->name, port.proto, port.port, clock_real_us())
+			.verdict == VERDICT_ALLOWED)
 			return true;
 	return false;
 }
@@ -101,8 +102,9 @@ static bool
 repolicy_lease(const struct lease *lease, void *context)
 {
 	struct repolicy_context *c = context;
-	size_t before = snapshot_host_ports(c->old, &lease->name, c->before, REPOLICY_PORTS_MAX);
-	size_t after = snapshot_host_ports(c->sandbox->policy, &lease->name, c->after, REPOLICY_PORTS_MAX);
+	int64_t now_us = clock_real_us();
+	size_t before = snapshot_host_ports(c->old, &lease->name, c->before, REPOLICY_PORTS_MAX, now_us);
+	size_t after = snapshot_host_ports(c->sandbox->policy, &lease->name, c->after, REPOLICY_PORTS_MAX, now_us);
 	int64_t left_s = (lease->expires_ms - clock_mono_ms()) / 1000;
 
 	for (size_t i = 0; i < before; i++)

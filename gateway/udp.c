@@ -313,14 +313,16 @@ static bool
 udp_flow_allowed(const struct sandbox *sandbox, const struct udp_flow *flow)
 {
 	const struct udp_key *key = &flow->key;
-	struct decision by_addr = snapshot_decide_addr(sandbox->policy, &key->dst, IPPROTO_UDP, key->dport);
+	int64_t now_us = clock_real_us();
+	struct decision by_addr = snapshot_decide_addr(sandbox->policy, &key->dst, IPPROTO_UDP, key->dport, now_us);
 
 	if (by_addr.verdict == VERDICT_ALLOWED && flow->name.len == 0)
 		return true;
 	if (by_addr.verdict != VERDICT_ALLOWED && by_addr.reason != REASON_NO_RULE)
 		return false;
 	if (flow->name.len != 0) {
-		struct decision by_name = snapshot_decide_host(sandbox->policy, &flow->name, IPPROTO_UDP, key->dport);
+		struct decision by_name =
+		    snapshot_decide_host(sandbox->policy, &flow->name, IPPROTO_UDP, key->dport, now_us);
 
 		if (by_name.verdict == VERDICT_ALLOWED)
 			return true;

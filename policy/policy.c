@@ -22,6 +22,7 @@ void
 policy_free(struct policy *policy)
 {
 	free(policy->rules);
+	free(policy->includes);
 	policy_init(policy);
 }
 
@@ -54,10 +55,42 @@ policy_add(struct policy *policy, const struct rule *rule, struct error *err)
 	return 0;
 }
 
+void
+policy_resolve(struct policy *policy, int64_t applied_us)
+{
+	for (size_t i = 0; i < policy->rule_count; i++) {
+		struct rule *rule = &policy->rules[i];
+
+		if (rule->expires_after_s == 0)
+			continue;
+		rule->expires_us = applied_us + (int64_t)rule->expires_after_s * 1000000;
+		rule->expires_after_s = 0;
+	}
+}
+
+static int
+includes_append(struct policy *base, const struct policy *layer, struct error *err)
+{
+	size_t count = base->include_count + layer->include_count;
+	struct policy_include *includes;
+
+	if (layer->include_count == 0)
+		return 0;
+	if (count > POLICY_INCLUDES_MAX)
+		return error_set(err, ERROR_LIMIT, "more than %d presets", POLICY_INCLUDES_MAX);
+	includes = reallocarray(base->includes, count, sizeof(*includes));
+	if (includes == NULL)
+		return error_set(err, ERROR_LIMIT, "no memory for %zu presets", count);
+	memcpy(includes + base->include_count, layer->includes, layer->include_count * sizeof(*includes));
+	base->includes = includes;
+	base->include_count = count;
+	return 0;
+}
+
 int
 policy_merge(struct policy *base, const struct policy *layer, struct error *err)
 {
-	if (rules_reserve(base, base->rule_count + layer->rule_count, err) < 0)
+	if (rules_reserve(base, base->rule_count + layer->rule_count, err) < 0 || includes_append(base, layer, err) < 0)
 		return -1;
 	if (layer->rule_count > 0)
 		memcpy(base->rules + base->rule_count, layer->rules, layer->rule_count * sizeof(*layer->rules));
@@ -68,6 +101,13 @@ policy_merge(struct policy *base, const struct policy *layer, struct error *err)
 		base->ech = layer->ech;
 		base->ech_set = true;
 	}
+	if (layer->mode_set) {
+		base->mode = layer->mode;
+		base->mode_set = true;
+	}
+	base->has_allow = base->has_allow || layer->has_allow;
+	base->bounded = base->bounded || layer->bounded;
+	limits_tighten(&base->limits, &layer->limits);
 	return 0;
 }
 

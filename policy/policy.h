@@ -15,12 +15,31 @@
 #define POLICY_RULES_MAX 200000
 #define POLICY_NAME_MAX 64
 
+/* Presets that one policy may include. */
+#define POLICY_INCLUDES_MAX 64
+#define POLICY_INCLUDE_NAME_MAX 64
+
 enum policy_ech { POLICY_ECH_GREASE_OK = 0, POLICY_ECH_DENY };
+/* learn: what no rule allows is let through as far as the never list, denies and the organisation let it, and marked. */
+enum policy_mode { POLICY_MODE_ENFORCE = 0, POLICY_MODE_LEARN };
+
+/* "preset:NAME" under include. */
+struct policy_include {
+	char preset[POLICY_INCLUDE_NAME_MAX]; /* NAME */
+	uint32_t line, column;                /* where the text says so */
+};
 
 struct policy {
 	char name[POLICY_NAME_MAX]; /* "" when the text has none */
 	enum policy_ech ech;
 	bool ech_set;               /* the text said so (a later layer overrides only what it says) */
+	enum policy_mode mode;
+	bool mode_set;              /* likewise */
+	bool has_allow;             /* the text has the key allow, be it empty */
+	bool bounded;               /* allowed is only what a rule with bound covers too; there may be none */
+	struct limits limits;       /* of the sandbox as a whole */
+	struct policy_include *includes; /* owned */
+	size_t include_count;
 	struct rule *rules;         /* owned */
 	size_t rule_count, rule_size;
 };
@@ -39,7 +58,12 @@ int policy_parse(const char *text, size_t len, const char *file, struct policy *
 /* Read and parse a file ("-" is standard input). */
 int policy_read_file(const char *path, struct policy *ret_policy, struct error *err);
 
-/* Append layer's rules behind base's, and its settings where it says them. */
+/* Turn each "expires: 2h" into a point in time, counted from when the text was applied (microseconds since the epoch).
+ * snapshot_compile refuses a policy with relative expiries: a restart must not renew them, so who keeps the text keeps
+ * the time beside it. */
+void policy_resolve(struct policy *policy, int64_t applied_us);
+
+/* Append layer's rules behind base's, and its settings where it says them: limits only tighten, includes are appended. */
 int policy_merge(struct policy *base, const struct policy *layer, struct error *err);
 
 /* YAML text that policy_parse reads back to the same policy. Owned by the caller; NULL without memory. */

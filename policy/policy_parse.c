@@ -186,6 +186,7 @@ read_rules(struct parse *p, enum rule_action action)
 {
 	const char *key = action == RULE_ALLOW ? "allow" : "deny";
 
+	p->policy.has_allow = p->policy.has_allow || action == RULE_ALLOW;
 	if (p->in.event.type != YAML_SEQUENCE_START_EVENT) {
 		if (events_is_null(&p->in))
 			events_report(

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Allow minus deny, in the space of addresses and ports.
+/* Allow within the bounds, minus deny, in the space of addresses and ports.
  *
  * Theory of operation. Per family and protocol each rule is a few boxes: an interval of addresses times one of ports
  * (spans). The ports at which any span begins or ends cut the port axis into steps, within which nothing changes; for
- * each step the allow intervals are united, the deny intervals likewise, and one is taken from the other in one pass,
- * since spans stay sorted by address. An interval that the step before had too is grown along the ports instead of
+ * each step the allow intervals are united, those of the bounds and the deny intervals likewise, and then cut and taken
+ * from each other in one pass each, since spans stay sorted by address. An interval that the step before had too is grown along the ports instead of
  * being repeated. Distinct steps, protocols and families cannot overlap, so the result is disjoint by construction. */
 #include "policy/ranges.h"
 
@@ -17,7 +17,7 @@
 struct span {
 	unsigned __int128 first, last;
 	uint32_t port_first, port_last;
-	enum rule_action action;
+	enum ranges_part part;
 };
 
 struct interval {
@@ -27,11 +27,13 @@ struct interval {
 
 struct work {
 	uint8_t family, proto;
+	bool bounded;
 	struct span *spans;
 	size_t span_count;
 	uint32_t *cuts; /* where steps begin; the last one is where the last step ends */
 	size_t cut_count;
-	struct interval *unions[2];    /* by action */
+	struct interval *unions[RANGES_PART_MAX];
+	struct interval *within;       /* allow within the bounds */
 	struct interval *now, *before; /* of this step and the one before */
 	size_t before_count;
 	struct addr_range *ranges; /* the caller's */
@@ -71,7 +73,7 @@ span_add(struct work *work, const struct ranges_rule *rule, uint32_t port_first,
 	unsigned __int128 first = addr_number(&rule->prefix.addr);
 	unsigned __int128 hosts = free_bits == 128 ? ~(unsigned __int128)0 : ((unsigned __int128)1 << free_bits) - 1;
 
-	work->spans[work->span_count++] = (struct span){first, first | hosts, port_first, port_last, rule->action};
+	work->spans[work->span_count++] = (struct span){first, first | hosts, port_first, port_last, rule->part};
 	work->cuts[work->cut_count++] = port_first;
 	work->cuts[work->cut_count++] = port_last + 1;
 }
@@ -104,17 +106,17 @@ cuts_sort(struct work *work)
 	work->cut_count = kept;
 }
 
-/* The union of one action's intervals within the step that begins at port; sorted, disjoint, not touching. */
+/* The union of one part's intervals within the step that begins at port; sorted, disjoint, not touching. */
 static size_t
-step_union(struct work *work, enum rule_action action, uint32_t port)
+step_union(struct work *work, enum ranges_part part, uint32_t port)
 {
-	struct interval *list = work->unions[action];
+	struct interval *list = work->unions[part];
 	size_t count = 0;
 
 	for (size_t i = 0; i < work->span_count; i++) {
 		const struct span *span = &work->spans[i];
 
-		if (span->action != action || span->port_first > port || span->port_last < port)
+		if (span->part != part || span->port_first > port || span->port_last < port)
 			continue;
 		/* first - 1 cannot wrap: a span that begins at 0 is the first, or begins at or below the end before. */
 		if (count > 0 && (span->first <= list[count - 1].last || span->first - 1 == list[count - 1].last)) {
@@ -127,11 +129,32 @@ step_union(struct work *work, enum rule_action action, uint32_t port)
 	return count;
 }
 
+/* within = what both lists hold. Returns how many intervals that are. */
+static size_t
+step_intersect(struct work *work, size_t allow_count, size_t bound_count)
+{
+	const struct interval *allow = work->unions[RANGES_ALLOW], *bound = work->unions[RANGES_BOUND];
+	size_t count = 0, a = 0, b = 0;
+
+	while (a < allow_count && b < bound_count) {
+		unsigned __int128 first = allow[a].first > bound[b].first ? allow[a].first : bound[b].first;
+		unsigned __int128 last = allow[a].last < bound[b].last ? allow[a].last : bound[b].last;
+
+		if (first <= last)
+			work->within[count++] = (struct interval){.first = first, .last = last};
+		if (allow[a].last < bound[b].last)
+			a++;
+		else
+			b++;
+	}
+	return count;
+}
+
 /* now = allow minus deny. Returns how many intervals are left. */
 static size_t
-step_subtract(struct work *work, size_t allow_count, size_t deny_count)
+step_subtract(struct work *work, const struct interval *allow, size_t allow_count, size_t deny_count)
 {
-	const struct interval *allow = work->unions[RULE_ALLOW], *deny = work->unions[RULE_DENY];
+	const struct interval *deny = work->unions[RANGES_DENY];
 	size_t count = 0, d = 0;
 
 	for (size_t a = 0; a < allow_count; a++) {
@@ -152,6 +175,21 @@ step_subtract(struct work *work, size_t allow_count, size_t deny_count)
 			work->now[count++] = (struct interval){.first = first, .last = allow[a].last};
 	}
 	return count;
+}
+
+/* now = what is open within the step that begins at port. */
+static size_t
+step_left(struct work *work, uint32_t port)
+{
+	const struct interval *allow = work->unions[RANGES_ALLOW];
+	size_t allow_count = step_union(work, RANGES_ALLOW, port);
+	size_t deny_count = step_union(work, RANGES_DENY, port);
+
+	if (work->bounded) {
+		allow_count = step_intersect(work, allow_count, step_union(work, RANGES_BOUND, port));
+		allow = work->within;
+	}
+	return step_subtract(work, allow, allow_count, deny_count);
 }
 
 static int
@@ -206,7 +244,7 @@ pass_run(struct work *work, const struct ranges_rule *rules, size_t count, struc
 	for (size_t i = 0; i < count; i++) {
 		if (!rule_takes_part(work, &rules[i]))
 			continue;
-		any_allow = any_allow || rules[i].action == RULE_ALLOW;
+		any_allow = any_allow || rules[i].part == RANGES_ALLOW;
 		if (rules[i].port_count == 0)
 			span_add(work, &rules[i], 1, PORTS_ALL - 1);
 		for (size_t r = 0; r < rules[i].port_count; r++)
@@ -219,11 +257,7 @@ pass_run(struct work *work, const struct ranges_rule *rules, size_t count, struc
 	if ((uint64_t)work->span_count * work->cut_count > RANGES_WORK_MAX)
 		return error_set(err, ERROR_LIMIT, "address rules name too many different ports for their number");
 	for (size_t i = 0; i + 1 < work->cut_count; i++) {
-		size_t allow_count = step_union(work, RULE_ALLOW, work->cuts[i]);
-		size_t deny_count = step_union(work, RULE_DENY, work->cuts[i]);
-		size_t left = step_subtract(work, allow_count, deny_count);
-
-		if (step_emit(work, left, work->cuts[i], work->cuts[i + 1] - 1, err) < 0)
+		if (step_emit(work, step_left(work, work->cuts[i]), work->cuts[i], work->cuts[i + 1] - 1, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -245,11 +279,44 @@ passes_run(struct work *work, const struct ranges_rule *rules, size_t count, str
 	return 0;
 }
 
-int
-ranges_compute(
-    const struct ranges_rule *rules, size_t count, struct addr_range *ret_ranges, size_t *ret_count, struct error *err)
+static int
+work_make(struct work *work, size_t spans)
 {
-	struct work work = {.ranges = ret_ranges};
+	bool ok = true;
+
+	/* Cutting m intervals with n, or taking n from m, leaves at most n + m. */
+	work->spans = calloc(spans, sizeof(*work->spans));
+	work->cuts = calloc(2 * spans, sizeof(*work->cuts));
+	work->within = calloc(2 * spans, sizeof(struct interval));
+	work->now = calloc(3 * spans, sizeof(struct interval));
+	work->before = calloc(3 * spans, sizeof(struct interval));
+	for (size_t part = 0; part < RANGES_PART_MAX; part++) {
+		work->unions[part] = calloc(spans, sizeof(struct interval));
+		ok = ok && work->unions[part] != NULL;
+	}
+	return ok && work->spans != NULL && work->cuts != NULL && work->within != NULL && work->now != NULL &&
+		work->before != NULL
+	    ? 0
+	    : -1;
+}
+
+static void
+work_free(struct work *work)
+{
+	free(work->spans);
+	free(work->cuts);
+	free(work->within);
+	free(work->now);
+	free(work->before);
+	for (size_t part = 0; part < RANGES_PART_MAX; part++)
+		free(work->unions[part]);
+}
+
+int
+ranges_compute(const struct ranges_rule *rules, size_t count, bool bounded, struct addr_range *ret_ranges,
+    size_t *ret_count, struct error *err)
+{
+	struct work work = {.ranges = ret_ranges, .bounded = bounded};
 	size_t spans = 0;
 	int result;
 
@@ -258,24 +325,11 @@ ranges_compute(
 	*ret_count = 0;
 	if (spans == 0)
 		return 0;
-	/* Taking n intervals from m leaves at most n + m. */
-	work.spans = calloc(spans, sizeof(*work.spans));
-	work.cuts = calloc(2 * spans, sizeof(*work.cuts));
-	work.unions[RULE_ALLOW] = calloc(spans, sizeof(struct interval));
-	work.unions[RULE_DENY] = calloc(spans, sizeof(struct interval));
-	work.now = calloc(2 * spans, sizeof(struct interval));
-	work.before = calloc(2 * spans, sizeof(struct interval));
-	if (work.spans == NULL || work.cuts == NULL || work.unions[RULE_ALLOW] == NULL ||
-	    work.unions[RULE_DENY] == NULL || work.now == NULL || work.before == NULL)
+	if (work_make(&work, spans) < 0)
 		result = error_set(err, ERROR_LIMIT, "no memory for %zu address ranges", spans);
 	else
 		result = passes_run(&work, rules, count, err);
 	*ret_count = work.range_count;
-	free(work.spans);
-	free(work.cuts);
-	free(work.unions[RULE_ALLOW]);
-	free(work.unions[RULE_DENY]);
-	free(work.now);
-	free(work.before);
+	work_free(&work);
 	return result;
 }

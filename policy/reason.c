@@ -40,6 +40,7 @@ static const struct reason_row reasons[] = {
     [REASON_UPSTREAM_ERROR] = {"upstream_error", "the far side could not be reached"},
     [REASON_AUDIT_UNAVAILABLE] = {"audit_unavailable", "the audit log cannot be written"},
     [REASON_INTERNAL_ERROR] = {"internal_error", "the gateway failed"},
+    [REASON_LIMIT_DOWNLOAD] = {"limit_download", "the limit of bytes received is reached"},
 };
 static_assert(COUNT(reasons) == REASON_MAX, "one row per reason");
 

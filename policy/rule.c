@@ -333,6 +333,13 @@ check_shape(const struct rule *rule, struct error *err)
 		return complain(err, "rules are for TCP or UDP");
 	if (rule->action == RULE_DENY && (rule->proto == 0) != (rule->range_count == 0))
 		return complain(err, "a deny rule names both protocol and ports, or neither");
+	if (rule->kind == RULE_HOST && rule->wildcard && rule->subdomains)
+		return complain(err,
+		    "'*.%s' with subdomains is said twice; write the host without '*.', or leave "
+		    "subdomains out",
+		    rule->name.text);
+	if (rule->kind != RULE_HOST && (rule->subdomains || rule->shared))
+		return complain(err, "subdomains and shared are for hosts only");
 	return 0;
 }
 
@@ -391,17 +398,51 @@ check_host(const struct rule *rule, struct error *err)
 	return 0;
 }
 
+/* Deadline, count and limits; what an entry of YAML and the command line's options may say. */
+static int
+check_terms(const struct rule *rule, struct error *err)
+{
+	if (rule->expires_us < 0 || rule->expires_after_s > RULE_EXPIRES_AFTER_MAX_S ||
+	    (rule->expires_us != 0 && rule->expires_after_s != 0))
+		return complain(err, "the expiry is out of range");
+	if (rule->action == RULE_DENY && (rule->uses != 0 || limits_any(&rule->limits) || rule->bound))
+		return complain(err, "a deny rule has neither uses nor limits; remove them");
+	if (rule->uses > RULE_USES_MAX)
+		return complain(err, "%u uses; at most %d can be counted", rule->uses, RULE_USES_MAX);
+	for (size_t kind = 0; kind < LIMIT_KIND_MAX; kind++) {
+		struct limit limit = rule->limits.of[kind];
+
+		if (!limit_is_sound((enum limit_kind)kind, limit) ||
+		    (limit.hard != 0 && !limit_kind_is_of_rules((enum limit_kind)kind)))
+			return complain(err, "a rule has no such limit: %s", limit_kind_text((unsigned int)kind));
+	}
+	return 0;
+}
+
+static int
+check_target(const struct rule *rule, struct error *err)
+{
+	switch (rule->kind) {
+	case RULE_HOST:
+		return check_host(rule, err);
+	case RULE_CIDR:
+		return check_cidr(rule, err);
+	case RULE_COUNTRY:
+	case RULE_ASN:
+		break;
+	}
+	return complain(err, "a country or ASN can be denied only: where an address is says nothing of who has it");
+}
+
 int
 rule_check(const struct rule *rule, struct error *err)
 {
-	if (check_shape(rule, err) < 0)
+	if (check_shape(rule, err) < 0 || check_terms(rule, err) < 0)
 		return -1;
 	/* A deny rule may name what is refused anyway. */
 	if (rule->action == RULE_DENY)
 		return 0;
-	if ((rule->kind == RULE_HOST ? check_host(rule, err) : check_cidr(rule, err)) < 0)
-		return -1;
-	return check_ports(rule, err);
+	return check_target(rule, err) < 0 ? -1 : check_ports(rule, err);
 }
 
 static size_t
@@ -423,34 +464,70 @@ ports_format(const struct rule *rule, char *text, size_t size)
 	return len;
 }
 
-const char *
-rule_format(const struct rule *rule, char ret_text[RULE_TEXT_MAX])
+static int
+target_format(const struct rule *rule, char ret_text[RULE_TEXT_MAX])
 {
 	const struct addr *addr = &rule->prefix.addr;
 	char prefix[ADDR_TEXT_MAX + 4];
-	int len;
 
-	if (rule->kind == RULE_HOST) {
-		len = snprintf(ret_text, RULE_TEXT_MAX, "%s%s", rule->wildcard ? "*." : "", rule->name.text);
-	} else {
-		if (rule->prefix.bits == (addr->family == 4 ? 32 : 128))
-			addr_format(addr, prefix);
-		else
-			prefix_format(&rule->prefix, prefix);
-		len = snprintf(ret_text, RULE_TEXT_MAX, addr->family == 6 ? "[%s]" : "%s", prefix);
+	switch (rule->kind) {
+	case RULE_HOST:
+		return snprintf(ret_text, RULE_TEXT_MAX, "%s%s", rule->wildcard ? "*." : "", rule->name.text);
+	case RULE_COUNTRY:
+		return snprintf(ret_text, RULE_TEXT_MAX, "country:%.2s", rule->country);
+	case RULE_ASN:
+		return snprintf(ret_text, RULE_TEXT_MAX, "asn:%u", rule->asn);
+	case RULE_CIDR:
+		break;
 	}
-	ports_format(rule, ret_text + len, RULE_TEXT_MAX - (size_t)len);
+	if (rule->prefix.bits == (addr->family == 4 ? 32 : 128))
+		addr_format(addr, prefix);
+	else
+		prefix_format(&rule->prefix, prefix);
+	return snprintf(ret_text, RULE_TEXT_MAX, addr->family == 6 ? "[%s]" : "%s", prefix);
+}
+
+const char *
+rule_format(const struct rule *rule, char ret_text[RULE_TEXT_MAX])
+{
+	size_t len = (size_t)target_format(rule, ret_text);
+
+	len += ports_format(rule, ret_text + len, RULE_TEXT_MAX - len);
+	if (rule->subdomains)
+		snprintf(ret_text + len, RULE_TEXT_MAX - len, " subdomains");
 	return ret_text;
+}
+
+static bool
+target_equal(const struct rule *a, const struct rule *b)
+{
+	switch (a->kind) {
+	case RULE_HOST:
+		return a->wildcard == b->wildcard && a->subdomains == b->subdomains && name_equal(&a->name, &b->name);
+	case RULE_CIDR:
+		return a->prefix.bits == b->prefix.bits && addr_equal(&a->prefix.addr, &b->prefix.addr);
+	case RULE_COUNTRY:
+		return memcmp(a->country, b->country, sizeof(a->country)) == 0;
+	case RULE_ASN:
+		return a->asn == b->asn;
+	}
+	return false;
 }
 
 bool
 rule_equal(const struct rule *a, const struct rule *b)
 {
-	if (a->action != b->action || a->kind != b->kind || a->proto != b->proto || a->range_count != b->range_count)
+	if (a->action != b->action || a->kind != b->kind || a->bound != b->bound || a->proto != b->proto ||
+	    a->range_count != b->range_count)
 		return false;
 	if (memcmp(a->ranges, b->ranges, a->range_count * sizeof(a->ranges[0])) != 0)
 		return false;
-	if (a->kind == RULE_HOST)
-		return a->wildcard == b->wildcard && name_equal(&a->name, &b->name);
-	return a->prefix.bits == b->prefix.bits && addr_equal(&a->prefix.addr, &b->prefix.addr);
+	return target_equal(a, b);
+}
+
+bool
+rule_identical(const struct rule *a, const struct rule *b)
+{
+	return rule_equal(a, b) && a->shared == b->shared && a->expires_us == b->expires_us &&
+	    a->expires_after_s == b->expires_after_s && a->uses == b->uses && limits_equal(&a->limits, &b->limits);
 }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "policy/addr.h"
+#include "policy/limits.h"
 #include "policy/name.h"
 
 #include <netinet/in.h>
@@ -20,11 +21,16 @@
 #define RULE_UDP_PORTS_MAX 32
 /* "preset:x.yaml:line" and the like. */
 #define RULE_ORIGIN_MAX 128
-/* Longest printed rule: "allow *." 8, name 253, ":" 1, 16 ranges of 12 each, "/udp" 4, NUL. */
-#define RULE_TEXT_MAX 464
+/* Longest printed rule: "allow " 6, name 253, ":" 1, 16 ranges of 12 each, "/udp" 4, " subdomains" 11, NUL. */
+#define RULE_TEXT_MAX 472
+/* Times that a counted grant may be used. */
+#define RULE_USES_MAX 1000000
+/* A relative expiry: at most ten years. */
+#define RULE_EXPIRES_AFTER_MAX_S (3653 * 86400)
 
 enum rule_action { RULE_ALLOW, RULE_DENY };
-enum rule_kind { RULE_HOST, RULE_CIDR };
+/* Country and ASN are for deny only. */
+enum rule_kind { RULE_HOST, RULE_CIDR, RULE_COUNTRY, RULE_ASN };
 
 struct port_range {
 	uint16_t first, last; /* 1..65535, first <= last */
@@ -34,12 +40,21 @@ struct rule {
 	enum rule_action action;
 	enum rule_kind kind;
 	bool wildcard;        /* host: "*." in front; one or more labels below name, not name itself */
+	bool subdomains;      /* host: name itself and everything below; never together with wildcard */
+	bool shared;          /* host: the author knows that many parties share the suffix */
+	bool bound;           /* an allow rule of the organisation: allows nothing, bounds what other rules may allow */
 	struct name name;     /* host */
 	struct prefix prefix; /* cidr */
+	char country[3];      /* country: ISO 3166-1 alpha-2, upper case */
+	uint32_t asn;         /* asn: 1..4294967295 */
 	uint8_t proto;        /* IPPROTO_TCP or IPPROTO_UDP; 0 in a deny rule without ports: everything */
 	uint8_t range_count;  /* 0: allow = 80 and 443 for a host (a cidr must say); deny = every port */
 	struct port_range ranges[RULE_RANGES_MAX]; /* sorted, not overlapping */
-	char origin[RULE_ORIGIN_MAX];              /* "read-the-news.yaml:7" or "edit by uid 1000" */
+	int64_t expires_us;      /* microseconds since the epoch: from then on it is no rule; 0: never */
+	uint32_t expires_after_s; /* "expires: 2h", not yet counted from anywhere (policy_resolve); 0: not relative */
+	uint32_t uses;            /* allow: connections it is good for; 0: any number */
+	struct limits limits;     /* allow: of this rule's connections; only kinds that limit_kind_is_of_rules */
+	char origin[RULE_ORIGIN_MAX]; /* "read-the-news.yaml:7" or "edit by uid 1000" */
 };
 
 /* Parse the one-word form. On failure returns -1 with ERROR_POLICY and a text that says what and how to mend it. */
@@ -57,10 +72,14 @@ int rule_set_host(struct rule *rule, const char *text, size_t len, struct error 
 int rule_set_cidr(struct rule *rule, const char *text, size_t len, struct error *err);
 int rule_add_ports(struct rule *rule, const char *text, size_t len, struct error *err);
 
-/* The word form, canonical: rule_parse of it gives the same rule. */
+/* The word form, canonical: rule_parse of it gives the same rule, but for what words do not say: "subdomains" (printed
+ * behind it for people), shared, expiry, uses, limits. */
 const char *rule_format(const struct rule *rule, char ret_text[RULE_TEXT_MAX]);
 
-/* Same action, target, protocol and ports? (Not the origin.) */
+/* Same action, target, protocol and ports? (Not origin, shared, expiry, uses and limits.) */
 bool rule_equal(const struct rule *a, const struct rule *b);
+
+/* The same in all that it says? (Not the origin.) */
+bool rule_identical(const struct rule *a, const struct rule *b);
 
 #endif

@@ -5,7 +5,11 @@
  * every offset and count, so that decisions afterwards need no checks. Decisions make no system calls and allocate
  * nothing. DNS, SNI, Host, the command line and the tests use these same functions (CASES B-27).
  *
- * Precedence: never list, then deny, then allow; order within the text does not matter. An empty policy allows nothing. */
+ * Precedence: never list, then deny, then allow; order within the text does not matter. An empty policy allows nothing.
+ *
+ * Time is an argument (now_us, microseconds since the epoch, clock_real_us): a rule past its deadline is no rule. Of the
+ * rules that allow something, one without deadline and count is named before one with, so that a grant is not used up by
+ * what is allowed anyway. */
 #ifndef POSTERN_POLICY_SNAPSHOT_H
 #define POSTERN_POLICY_SNAPSHOT_H
 
@@ -29,6 +33,9 @@ struct decision {
 	enum verdict verdict; /* VERDICT_ALLOWED or VERDICT_DENIED */
 	enum reason reason;   /* REASON_ALLOWED, NO_RULE, RULE_DENY, NEVER_NAME, NEVER_ADDRESS */
 	uint32_t rule;        /* the rule that decided, for snapshot_rule_text; SNAPSHOT_NO_RULE when none did */
+	uint32_t lapsed;      /* with NO_RULE: an allow rule that covers it, but is past its deadline or used up */
+	bool out_of_bounds;   /* with NO_RULE: a rule allows it, but no allow rule of the organisation does */
+	bool learnable;       /* with NO_RULE, under mode: learn: nothing speaks against it; only no rule for it */
 };
 
 struct proto_port {
@@ -55,29 +62,64 @@ void snapshot_free(struct snapshot *snapshot);
 void snapshot_hash(const struct snapshot *snapshot, char ret_hex[65]);
 
 enum policy_ech snapshot_ech(const struct snapshot *snapshot);
+enum policy_mode snapshot_mode(const struct snapshot *snapshot);
+/* Has the organisation allow rules, so that they bound this policy? */
+bool snapshot_is_bounded(const struct snapshot *snapshot);
+/* Of the sandbox as a whole. */
+const struct limits *snapshot_limits(const struct snapshot *snapshot);
 size_t snapshot_rule_count(const struct snapshot *snapshot);
 /* "allow *.github.com:22,443" and "file.yaml:7"; "" for SNAPSHOT_NO_RULE. Valid as long as the snapshot. */
 const char *snapshot_rule_text(const struct snapshot *snapshot, uint32_t rule);
 const char *snapshot_rule_origin(const struct snapshot *snapshot, uint32_t rule);
 
+/* A rule's terms. Deadline in microseconds since the epoch, 0: none. Uses, 0: any number. Limits: all zero when it has
+ * none. For SNAPSHOT_NO_RULE all are 0. */
+int64_t snapshot_rule_expires_us(const struct snapshot *snapshot, uint32_t rule);
+uint32_t snapshot_rule_uses(const struct snapshot *snapshot, uint32_t rule);
+const struct limits *snapshot_rule_limits(const struct snapshot *snapshot, uint32_t rule);
+
+/* A rule's identity across recompiles, for counters: follows from its text and the file (not the line) that it comes
+ * from, not from its terms. Never 0, but for SNAPSHOT_NO_RULE. */
+uint64_t snapshot_rule_id(const struct snapshot *snapshot, uint32_t rule);
+
+/* The rule's uses are spent: from now on it is no rule for this mapping. (Others of the same block are not touched; a
+ * rule without a count never is.) */
+void snapshot_rule_retire(struct snapshot *snapshot, uint32_t rule);
+
+/* Is it a rule at this time: neither past its deadline nor retired? */
+bool snapshot_rule_is_live(const struct snapshot *snapshot, uint32_t rule, int64_t now_us);
+
+/* The earliest deadline after now_us; 0: none. */
+int64_t snapshot_next_expiry_us(const struct snapshot *snapshot, int64_t now_us);
+
 /* May this sandbox talk to this name on this port? */
 struct decision snapshot_decide_host(const struct snapshot *snapshot, const struct name *name, uint8_t proto,
-    uint16_t port);
+    uint16_t port, int64_t now_us);
 
 /* May it resolve the name: is any (proto, port) allowed for it? The rule is the one that opened the first such port. */
-struct decision snapshot_decide_dns(const struct snapshot *snapshot, const struct name *name);
+struct decision snapshot_decide_dns(const struct snapshot *snapshot, const struct name *name, int64_t now_us);
 
 /* All (proto, port) that snapshot_decide_host allows for the name, sorted; returns how many (at most max, and
- * RULE_HOST_PORTS_MAX per matching rule). */
+ * RULE_HOST_PORTS_MAX per matching rule). Under mode: learn also 80 and 443, as far as they are learnable. */
 size_t snapshot_host_ports(const struct snapshot *snapshot, const struct name *name, struct proto_port *ret_ports,
-    size_t max);
+    size_t max, int64_t now_us);
 
 /* What address rules say: ALLOWED by an allow cidr, DENIED with RULE_DENY by a deny cidr or NEVER_ADDRESS, else NO_RULE.
  * A deny here also beats a name's allow: callers ask this first, then the name. */
 struct decision snapshot_decide_addr(const struct snapshot *snapshot, const struct addr *addr, uint8_t proto,
-    uint16_t port);
+    uint16_t port, int64_t now_us);
 
-/* The kernel's interval elements and the UDP ports that need sockets. */
+/* What rules of place say about an address in this country and this autonomous system: DENIED with RULE_DENY, or with
+ * NO_RULE when none is about it (they allow nothing). country: two upper-case letters, or NULL when it has none; asn 0
+ * when it has none. Beats every allow, as any deny does. */
+struct decision snapshot_decide_place(const struct snapshot *snapshot, const char *country, uint32_t asn, uint8_t proto,
+    uint16_t port, int64_t now_us);
+/* Are there such rules? Then a lookup that cannot be made (no database) must refuse. */
+bool snapshot_needs_country(const struct snapshot *snapshot);
+bool snapshot_needs_asn(const struct snapshot *snapshot);
+
+/* The kernel's interval elements (rules with a deadline included: until it, they open what they say) and the UDP ports
+ * that need sockets. Under mode: learn every public address, TCP, is among the former, as far as it is learnable. */
 const struct addr_range *snapshot_ranges(const struct snapshot *snapshot, size_t *ret_count);
 const uint16_t *snapshot_udp_ports(const struct snapshot *snapshot, size_t *ret_count);
 

@@ -26,12 +26,13 @@ struct compile {
 	struct snap_header header; /* copied to the front of the block at the end */
 	uint8_t *base;             /* writable mapping */
 	struct snap_rule *rules;   /* in the block, like all below */
+	struct limits *limits;
 	struct port_range *ports;
 	char *strings;
 	struct snap_slot *tables[SNAP_KIND_MAX];
 	uint32_t *tails; /* by first rule of a key: last rule of it; not in the block */
 	struct snap_view view;
-	uint32_t ports_used, strings_used;
+	uint32_t ports_used, strings_used, limits_used;
 };
 
 /* What an allow rule without ports means for a host. */
@@ -40,8 +41,18 @@ static const struct port_range default_ports[] = {{80, 80}, {443, 443}};
 static enum snap_kind
 kind_of(const struct rule *rule)
 {
-	if (rule->kind == RULE_CIDR)
+	switch (rule->kind) {
+	case RULE_CIDR:
 		return SNAP_CIDR;
+	case RULE_COUNTRY:
+		return SNAP_COUNTRY;
+	case RULE_ASN:
+		return SNAP_ASN;
+	case RULE_HOST:
+		break;
+	}
+	if (rule->subdomains)
+		return SNAP_SUBTREE;
 	return rule->wildcard ? SNAP_WILDCARD : SNAP_EXACT;
 }
 
@@ -64,10 +75,25 @@ text_of(const struct rule *rule, char ret_text[RULE_TEXT_MAX])
 }
 
 static int
-rules_check(const struct policy *policy, struct error *err)
+rule_is_final(const struct rule *rule, struct error *err)
 {
+	if (rule_check(rule, err) < 0)
+		return -1;
+	if (rule->expires_after_s != 0)
+		return error_set(err, ERROR_POLICY,
+		    "the expiry counts from when the policy is applied, and nobody said when that was");
+	return 0;
+}
+
+static int
+policy_check(const struct policy *policy, struct error *err)
+{
+	for (size_t kind = 0; kind < LIMIT_KIND_MAX; kind++)
+		if (!limit_is_sound((enum limit_kind)kind, policy->limits.of[kind]))
+			return error_set(
+			    err, ERROR_POLICY, "the limit %s is out of range", limit_kind_text((unsigned int)kind));
 	for (size_t i = 0; i < policy->rule_count; i++) {
-		if (rule_check(&policy->rules[i], err) < 0) {
+		if (rule_is_final(&policy->rules[i], err) < 0) {
 			if (policy->rules[i].origin[0] != '\0')
 				error_prefix(err, "%s", policy->rules[i].origin);
 			return -1;
@@ -98,7 +124,7 @@ slots_for(size_t keys)
 static void
 layout(struct compile *c)
 {
-	size_t kinds[SNAP_KIND_MAX] = {0}, ports = 0, strings = 1;
+	size_t kinds[SNAP_KIND_MAX] = {0}, ports = 0, strings = 1, limits = 0;
 	char text[RULE_TEXT_MAX];
 
 	for (size_t i = 0; i < c->policy->rule_count; i++) {
@@ -106,13 +132,18 @@ layout(struct compile *c)
 
 		kinds[kind_of(rule)]++;
 		ports += range_count_of(rule);
+		limits += limits_any(&rule->limits);
 		strings += text_of(rule, text) + strnlen(rule->origin, sizeof(rule->origin)) + 2;
 	}
 	memcpy(c->header.magic, SNAP_MAGIC, sizeof(c->header.magic));
 	c->header.version = SNAP_VERSION;
 	c->header.ech = c->policy->ech;
+	c->header.mode = c->policy->mode;
+	c->header.bounded = c->policy->bounded;
+	c->header.limits = c->policy->limits;
 	c->header.size = sizeof(c->header);
 	section_place(&c->header, &c->header.rules, c->policy->rule_count, sizeof(struct snap_rule));
+	section_place(&c->header, &c->header.rule_limits, limits, sizeof(struct limits));
 	section_place(&c->header, &c->header.ports, ports, sizeof(struct port_range));
 	section_place(&c->header, &c->header.strings, strings, 1);
 	for (size_t kind = 0; kind < SNAP_KIND_MAX; kind++)
@@ -123,6 +154,7 @@ static void
 pointers_set(struct compile *c)
 {
 	c->rules = (struct snap_rule *)(void *)(c->base + c->header.rules.offset);
+	c->limits = (struct limits *)(void *)(c->base + c->header.rule_limits.offset);
 	c->ports = (struct port_range *)(void *)(c->base + c->header.ports.offset);
 	c->strings = (char *)c->base + c->header.strings.offset;
 	for (size_t kind = 0; kind < SNAP_KIND_MAX; kind++) {
@@ -132,6 +164,7 @@ pointers_set(struct compile *c)
 	}
 	c->view.header = &c->header;
 	c->view.rules = c->rules;
+	c->view.limits = c->limits;
 	c->view.ports = c->ports;
 	c->view.strings = c->strings;
 	c->view.rule_count = c->header.rules.count;
@@ -148,6 +181,29 @@ string_put(struct compile *c, const char *text, size_t len)
 	return at;
 }
 
+/* What is particular to a kind of rule. */
+static void
+target_put(const struct rule *from, struct snap_rule *to)
+{
+	switch (from->kind) {
+	case RULE_CIDR:
+		to->prefix = from->prefix;
+		return;
+	case RULE_COUNTRY:
+		to->place = (uint32_t)(uint8_t)from->country[0] << 8 | (uint8_t)from->country[1];
+		return;
+	case RULE_ASN:
+		to->place = from->asn;
+		return;
+	case RULE_HOST:
+		break;
+	}
+	/* The name needs no copy of its own: it stands behind the action and the "*.". */
+	to->name = to->text + (uint32_t)(from->action == RULE_ALLOW ? sizeof("allow") : sizeof("deny")) +
+	    (from->wildcard ? 2 : 0);
+	to->name_len = from->name.len;
+}
+
 static void
 rule_put(struct compile *c, size_t index)
 {
@@ -160,22 +216,23 @@ rule_put(struct compile *c, size_t index)
 	to->action = (uint8_t)from->action;
 	to->kind = (uint8_t)kind_of(from);
 	to->proto = from->proto;
+	to->bound = from->bound;
+	to->expires_us = from->expires_us;
+	to->uses = from->uses;
 	to->range_count = (uint8_t)range_count_of(from);
 	if (to->range_count != from->range_count)
 		ranges = default_ports;
 	to->ranges = c->ports_used;
 	memcpy(c->ports + c->ports_used, ranges, to->range_count * sizeof(*ranges));
 	c->ports_used += to->range_count;
+	if (limits_any(&from->limits)) {
+		c->limits[c->limits_used] = from->limits;
+		to->limits = ++c->limits_used;
+	}
 	to->text = string_put(c, text, len);
 	to->origin = string_put(c, from->origin, strnlen(from->origin, sizeof(from->origin)));
-	if (to->kind == SNAP_CIDR) {
-		to->prefix = from->prefix;
-		return;
-	}
-	/* The name needs no copy of its own: it stands behind the action and the "*.". */
-	to->name = to->text + (uint32_t)(from->action == RULE_ALLOW ? sizeof("allow") : sizeof("deny")) +
-	    (from->wildcard ? 2 : 0);
-	to->name_len = from->name.len;
+	to->id = snap_rule_id(c->strings + to->text, c->strings + to->origin, from->bound);
+	target_put(from, to);
 }
 
 /* Enter a rule into its kind's table: a new key takes a slot, a known one gets a longer chain. False: too many steps. */
@@ -319,7 +376,7 @@ snapshot_compile(const struct policy *policy, struct error *err)
 
 	if (policy->rule_count > POLICY_RULES_MAX)
 		return error_set(err, ERROR_LIMIT, "more than %d rules", POLICY_RULES_MAX);
-	if (rules_check(policy, err) < 0)
+	if (policy_check(policy, err) < 0)
 		return -1;
 	layout(&c);
 	if (c.header.size > SNAP_SIZE_MAX)

@@ -73,6 +73,18 @@ tables_find(struct snapshot *s, struct error *err)
 	return 0;
 }
 
+static bool
+limits_are_sound(const struct limits *limits, bool of_rule)
+{
+	for (size_t kind = 0; kind < LIMIT_KIND_MAX; kind++) {
+		if (!limit_is_sound((enum limit_kind)kind, limits->of[kind]))
+			return false;
+		if (of_rule && limits->of[kind].hard != 0 && !limit_kind_is_of_rules((enum limit_kind)kind))
+			return false;
+	}
+	return true;
+}
+
 static int
 sections_find(struct snapshot *s, struct error *err)
 {
@@ -83,20 +95,23 @@ sections_find(struct snapshot *s, struct error *err)
 		return corrupt(err, "of another version");
 	if (header->size != s->size)
 		return corrupt(err, "size does not agree");
-	if (header->ech != POLICY_ECH_GREASE_OK && header->ech != POLICY_ECH_DENY)
+	if (header->ech > POLICY_ECH_DENY || header->mode > POLICY_MODE_LEARN || header->bounded > 1)
 		return corrupt(err, "unknown setting");
+	if (!limits_are_sound(&header->limits, false))
+		return corrupt(err, "impossible limits");
 	view->header = header;
 	view->seed = header->seed;
 	view->rules = section_find(s, &header->rules, sizeof(struct snap_rule), POLICY_RULES_MAX);
 	view->rule_count = header->rules.count;
+	view->limits = section_find(s, &header->rule_limits, sizeof(struct limits), POLICY_RULES_MAX);
 	view->ports = section_find(s, &header->ports, sizeof(struct port_range), SNAP_SIZE_MAX);
 	view->strings = section_find(s, &header->strings, 1, SNAP_SIZE_MAX);
 	s->ranges = section_find(s, &header->ranges, sizeof(struct addr_range), SNAPSHOT_RANGES_MAX);
 	s->range_count = header->ranges.count;
 	s->udp_ports = section_find(s, &header->udp_ports, sizeof(uint16_t), RULE_UDP_PORTS_MAX);
 	s->udp_port_count = header->udp_ports.count;
-	if (view->rules == NULL || view->ports == NULL || view->strings == NULL || s->ranges == NULL ||
-	    s->udp_ports == NULL)
+	if (view->rules == NULL || view->limits == NULL || view->ports == NULL || view->strings == NULL ||
+	    s->ranges == NULL || s->udp_ports == NULL)
 		return corrupt(err, "a section is out of bounds");
 	if (header->strings.count == 0 || view->strings[header->strings.count - 1] != '\0')
 		return corrupt(err, "texts are not terminated");
@@ -118,7 +133,7 @@ ports_are_sound(const struct snap_view *view, const struct snap_rule *rule)
 			return false;
 		ports += ranges[i].last - ranges[i].first + 1u;
 	}
-	if (rule->action == RULE_ALLOW && rule->kind != SNAP_CIDR && ports > RULE_HOST_PORTS_MAX)
+	if (rule->action == RULE_ALLOW && rule->kind < SNAP_CIDR && ports > RULE_HOST_PORTS_MAX)
 		return false;
 	if (rule->action == RULE_DENY && rule->proto == 0)
 		return rule->range_count == 0;
@@ -151,22 +166,56 @@ prefix_is_sound(const struct prefix *prefix)
 	return true;
 }
 
+/* Deadline, count, limits: only what rules of the kind may have. */
+static bool
+terms_are_sound(const struct snap_view *view, const struct snap_rule *rule)
+{
+	if (rule->expires_us < 0 || rule->uses > RULE_USES_MAX || rule->bound > 1)
+		return false;
+	if (rule->action == RULE_DENY && (rule->uses != 0 || rule->limits != 0 || rule->bound != 0))
+		return false;
+	if (rule->limits == 0)
+		return true;
+	return rule->limits <= view->header->rule_limits.count &&
+	    limits_are_sound(&view->limits[rule->limits - 1], true);
+}
+
+static bool
+target_is_sound(const struct snap_view *view, const struct snap_rule *rule)
+{
+	switch ((enum snap_kind)rule->kind) {
+	case SNAP_EXACT:
+	case SNAP_WILDCARD:
+	case SNAP_SUBTREE:
+		return host_is_sound(view, rule);
+	case SNAP_CIDR:
+		return prefix_is_sound(&rule->prefix);
+	case SNAP_COUNTRY:
+		return rule->action == RULE_DENY && rule->place <= UINT16_MAX;
+	case SNAP_ASN:
+		return rule->action == RULE_DENY && rule->place != 0;
+	case SNAP_KIND_MAX:
+		break;
+	}
+	return false;
+}
+
 static bool
 rule_is_sound(const struct snap_view *view, uint32_t index)
 {
 	const struct snap_rule *rule = &view->rules[index];
 	uint32_t pool = view->header->strings.count;
 
-	if ((rule->action != RULE_ALLOW && rule->action != RULE_DENY) || rule->kind >= SNAP_KIND_MAX || rule->zero != 0)
+	if ((rule->action != RULE_ALLOW && rule->action != RULE_DENY) || rule->kind >= SNAP_KIND_MAX)
 		return false;
 	if (rule->text >= pool || rule->origin >= pool)
+		return false;
+	if (rule->id != snap_rule_id(view->strings + rule->text, view->strings + rule->origin, rule->bound != 0))
 		return false;
 	/* Rising, so that a chain ends. */
 	if (rule->next != 0 && (rule->next > view->rule_count || rule->next - 1 <= index))
 		return false;
-	if (!ports_are_sound(view, rule))
-		return false;
-	return rule->kind == SNAP_CIDR ? prefix_is_sound(&rule->prefix) : host_is_sound(view, rule);
+	return ports_are_sound(view, rule) && terms_are_sound(view, rule) && target_is_sound(view, rule);
 }
 
 /* A lookup of the slot's key ends at this very slot: not later than SNAP_PROBE_MAX steps, past no hole, past no twin. */
@@ -258,15 +307,19 @@ block_check(struct snapshot *s, struct error *err)
 	return derived_check(s, err);
 }
 
-/* Which prefix lengths a question about an address has to try, the longest first. */
-static void
-lengths_note(struct snapshot *s)
+/* What questions have to look at: which prefix lengths, the longest first; whether there are deadlines, places, counts. */
+static int
+rules_note(struct snapshot *s, struct error *err)
 {
-	bool used[2][129] = {{false}};
+	bool used[2][129] = {{false}}, counts = false;
 
 	for (uint32_t i = 0; i < s->view.rule_count; i++) {
 		const struct snap_rule *rule = &s->view.rules[i];
 
+		s->expires = s->expires || rule->expires_us != 0;
+		s->needs_country = s->needs_country || rule->kind == SNAP_COUNTRY;
+		s->needs_asn = s->needs_asn || rule->kind == SNAP_ASN;
+		counts = counts || rule->uses != 0;
 		if (rule->kind == SNAP_CIDR)
 			used[rule->prefix.addr.family == 6][rule->prefix.bits] = true;
 	}
@@ -274,6 +327,10 @@ lengths_note(struct snapshot *s)
 		for (size_t bits = 129; bits-- > 0;)
 			if (used[family][bits])
 				s->lengths[family][s->length_count[family]++] = (uint8_t)bits;
+	if (!counts)
+		return 0;
+	s->retired = calloc(s->view.rule_count, sizeof(*s->retired));
+	return s->retired == NULL ? error_set(err, ERROR_LIMIT, "no memory for a compiled policy") : 0;
 }
 
 static int
@@ -301,11 +358,10 @@ snapshot_open(int fd, struct error *err)
 		error_set(err, ERROR_LIMIT, "no memory for a compiled policy");
 		return NULL;
 	}
-	if (block_map(s, fd, err) < 0 || block_check(s, err) < 0 || hash_note(s, err) < 0) {
+	if (block_map(s, fd, err) < 0 || block_check(s, err) < 0 || rules_note(s, err) < 0 || hash_note(s, err) < 0) {
 		snapshot_free(s);
 		return NULL;
 	}
-	lengths_note(s);
 	return s;
 }
 
@@ -316,49 +372,6 @@ snapshot_free(struct snapshot *s)
 		return;
 	if (s->base != NULL)
 		munmap(s->base, s->size);
+	free(s->retired);
 	free(s);
-}
-
-void
-snapshot_hash(const struct snapshot *s, char ret_hex[65])
-{
-	memcpy(ret_hex, s->hash, sizeof(s->hash));
-}
-
-enum policy_ech
-snapshot_ech(const struct snapshot *s)
-{
-	return (enum policy_ech)s->view.header->ech;
-}
-
-size_t
-snapshot_rule_count(const struct snapshot *s)
-{
-	return s->view.rule_count;
-}
-
-const char *
-snapshot_rule_text(const struct snapshot *s, uint32_t rule)
-{
-	return rule < s->view.rule_count ? s->view.strings + s->view.rules[rule].text : "";
-}
-
-const char *
-snapshot_rule_origin(const struct snapshot *s, uint32_t rule)
-{
-	return rule < s->view.rule_count ? s->view.strings + s->view.rules[rule].origin : "";
-}
-
-const struct addr_range *
-snapshot_ranges(const struct snapshot *s, size_t *ret_count)
-{
-	*ret_count = s->range_count;
-	return s->ranges;
-}
-
-const uint16_t *
-snapshot_udp_ports(const struct snapshot *s, size_t *ret_count)
-{
-	*ret_count = s->udp_port_count;
-	return s->udp_ports;
 }

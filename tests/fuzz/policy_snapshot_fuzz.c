@@ -12,6 +12,8 @@
 
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 #define PORTS_MAX 128
+/* The questions' time; deadlines lie on both sides of it. */
+#define NOW_US INT64_C(1000000)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
@@ -42,15 +44,15 @@ ask_name(const struct snapshot *s, const char *text, size_t len)
 
 	if (name_canonical(text, len, &name) != NAME_OK)
 		return;
-	decision = snapshot_decide_dns(s, &name);
-	count = snapshot_host_ports(s, &name, open, PORTS_MAX);
+	decision = snapshot_decide_dns(s, &name, NOW_US);
+	count = snapshot_host_ports(s, &name, open, PORTS_MAX, NOW_US);
 	if (count > PORTS_MAX || (count > 0) != (decision.verdict == VERDICT_ALLOWED))
 		abort();
 	for (size_t i = 0; i < count; i++)
-		if (snapshot_decide_host(s, &name, open[i].proto, open[i].port).verdict != VERDICT_ALLOWED)
+		if (snapshot_decide_host(s, &name, open[i].proto, open[i].port, NOW_US).verdict != VERDICT_ALLOWED)
 			abort();
 	for (size_t i = 0; i < sizeof(ports) / sizeof(ports[0]); i++) {
-		decision = snapshot_decide_host(s, &name, i % 2 == 0 ? IPPROTO_TCP : IPPROTO_UDP, ports[i]);
+		decision = snapshot_decide_host(s, &name, i % 2 == 0 ? IPPROTO_TCP : IPPROTO_UDP, ports[i], NOW_US);
 		(void)strlen(snapshot_rule_text(s, decision.rule));
 		(void)strlen(snapshot_rule_origin(s, decision.rule));
 	}
@@ -64,9 +66,13 @@ ask_rules(const struct snapshot *s)
 		const struct snap_rule *rule = &s->view.rules[i];
 		char below[NAME_TEXT_MAX + 3] = "a.";
 
+		if (rule->kind == SNAP_COUNTRY || rule->kind == SNAP_ASN) {
+			(void)snapshot_decide_place(s, "XX", rule->place, IPPROTO_TCP, 443, NOW_US);
+			continue;
+		}
 		if (rule->kind == SNAP_CIDR) {
-			(void)snapshot_decide_addr(s, &rule->prefix.addr, IPPROTO_TCP, 443);
-			(void)snapshot_decide_addr(s, &rule->prefix.addr, IPPROTO_UDP, 5000);
+			(void)snapshot_decide_addr(s, &rule->prefix.addr, IPPROTO_TCP, 443, NOW_US);
+			(void)snapshot_decide_addr(s, &rule->prefix.addr, IPPROTO_UDP, 5000, NOW_US);
 			continue;
 		}
 		ask_name(s, s->view.strings + rule->name, rule->name_len);
@@ -84,7 +90,7 @@ expect_ranges(const struct snapshot *s)
 
 	for (size_t i = 0; i < count; i++) {
 		struct decision decision =
-		    snapshot_decide_addr(s, &ranges[i].first, ranges[i].proto, ranges[i].port_first);
+		    snapshot_decide_addr(s, &ranges[i].first, ranges[i].proto, ranges[i].port_first, NOW_US);
 
 		if (decision.verdict != VERDICT_ALLOWED && decision.reason != REASON_NEVER_ADDRESS)
 			abort();

@@ -89,7 +89,7 @@ host(const struct snapshot *snapshot, const char *text, uint8_t proto, uint16_t 
 {
 	struct name name = name_of(text);
 
-	return snapshot_decide_host(snapshot, &name, proto, port);
+	return snapshot_decide_host(snapshot, &name, proto, port, 0);
 }
 
 static struct decision
@@ -97,7 +97,7 @@ dns(const struct snapshot *snapshot, const char *text)
 {
 	struct name name = name_of(text);
 
-	return snapshot_decide_dns(snapshot, &name);
+	return snapshot_decide_dns(snapshot, &name, 0);
 }
 
 static struct decision
@@ -106,7 +106,7 @@ at_addr(const struct snapshot *snapshot, const char *text, uint8_t proto, uint16
 	struct addr addr;
 
 	assert_true(addr_parse(text, strlen(text), &addr));
-	return snapshot_decide_addr(snapshot, &addr, proto, port);
+	return snapshot_decide_addr(snapshot, &addr, proto, port, 0);
 }
 
 static void
@@ -261,7 +261,7 @@ expect_ports(const struct snapshot *s, const char *text, size_t max, const char 
 {
 	struct proto_port ports[256];
 	struct name name = name_of(text);
-	size_t count = snapshot_host_ports(s, &name, ports, max), len = 0;
+	size_t count = snapshot_host_ports(s, &name, ports, max, 0), len = 0;
 	char got[512] = "";
 
 	for (size_t i = 0; i < count; i++)
@@ -286,7 +286,7 @@ ports_of_a_name(void **state)
 	expect_ports(s, "c.x.example", 64, "");
 	expect_ports(s, "x.example", 64, "");
 	expect_ports(s, "metadata.google.internal", 64, "");
-	assert_int_equal(snapshot_host_ports(s, &name, NULL, 0), 0);
+	assert_int_equal(snapshot_host_ports(s, &name, NULL, 0, 0), 0);
 	snapshot_free(s);
 }
 
@@ -385,7 +385,7 @@ compare_names(const struct policy *policy, const struct snapshot *s)
 
 		pick_name(text, sizeof(text), false);
 		name = name_of(text);
-		count = snapshot_host_ports(s, &name, ports, 256);
+		count = snapshot_host_ports(s, &name, ports, 256, 0);
 		/* no rule names a port between 1100 and 5000 */
 		for (uint32_t port = 1; port < 5002; port = port == 1100 ? 4999 : port + 1) {
 			for (unsigned int udp = 0; udp < 2; udp++) {
@@ -393,12 +393,12 @@ compare_names(const struct policy *policy, const struct snapshot *s)
 				enum reason expected = oracle_decide(policy, text, NULL, proto, (uint16_t)port);
 
 				assert_int_equal(
-				    snapshot_decide_host(s, &name, proto, (uint16_t)port).reason, expected);
+				    snapshot_decide_host(s, &name, proto, (uint16_t)port, 0).reason, expected);
 				open += expected == REASON_ALLOWED;
 			}
 		}
 		assert_int_equal(count, open);
-		assert_int_equal(snapshot_decide_dns(s, &name).verdict, open > 0 ? VERDICT_ALLOWED : VERDICT_DENIED);
+		assert_int_equal(snapshot_decide_dns(s, &name, 0).verdict, open > 0 ? VERDICT_ALLOWED : VERDICT_DENIED);
 		for (size_t i = 0; i < count; i++)
 			assert_int_equal(
 			    oracle_decide(policy, text, NULL, ports[i].proto, ports[i].port), REASON_ALLOWED);
@@ -425,7 +425,7 @@ compare_addr(const struct policy *policy, const struct snapshot *s, const struct
 			enum reason expected = oracle_decide(policy, NULL, addr, proto, asked_ports[p]);
 			size_t hits = 0;
 
-			assert_int_equal(snapshot_decide_addr(s, addr, proto, asked_ports[p]).reason, expected);
+			assert_int_equal(snapshot_decide_addr(s, addr, proto, asked_ports[p], 0).reason, expected);
 			for (size_t r = 0; r < count; r++)
 				hits += in_range(&ranges[r], addr, proto, asked_ports[p]);
 			/* Disjoint: an open address is in exactly one range. */
@@ -703,12 +703,12 @@ every_question(const struct snapshot *s)
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		struct name name = name_of(names[i]);
-		struct decision decision = snapshot_decide_host(s, &name, IPPROTO_TCP, 443);
+		struct decision decision = snapshot_decide_host(s, &name, IPPROTO_TCP, 443, 0);
 
 		(void)strlen(snapshot_rule_text(s, decision.rule));
 		(void)strlen(snapshot_rule_origin(s, decision.rule));
-		(void)snapshot_decide_dns(s, &name);
-		(void)snapshot_host_ports(s, &name, ports, 64);
+		(void)snapshot_decide_dns(s, &name, 0);
+		(void)snapshot_host_ports(s, &name, ports, 64, 0);
 	}
 	for (size_t i = 0; i < sizeof(addrs) / sizeof(addrs[0]); i++)
 		(void)at_addr(s, addrs[i], IPPROTO_UDP, 5000);
@@ -813,7 +813,7 @@ fastest_ns(const struct snapshot *s, const char *text)
 		int64_t start = clock_mono_us(), took;
 
 		for (unsigned int i = 0; i < 10000; i++)
-			(void)snapshot_decide_host(s, &name, IPPROTO_TCP, 443);
+			(void)snapshot_decide_host(s, &name, IPPROTO_TCP, 443, 0);
 		took = (clock_mono_us() - start) / 10;
 		best = took < best ? took : best;
 	}
