@@ -15,7 +15,7 @@
 
 /* Queries a second, and how many at once after a pause: far above any program, below what would fill the log's queue. */
 #define DNS_BUDGET_QUERIES_S 4000
-#define DNS_BUDGET_QUERIES 20000
+#define DNS_BUDGET_QUERIES 8000
 /* Bytes of names not seen lately that may go upstream: a browser needs 2 to 6 KB for a large page. */
 #define DNS_BUDGET_NAME_BYTES_S 256
 #define DNS_BUDGET_NAME_BYTES 32768

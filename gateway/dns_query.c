@@ -246,6 +246,12 @@ query_upstream_handler(struct dns_upstream_request *request, enum dns_upstream_s
 	struct dns_answer answer;
 
 	query->upstream_us += clock_mono_us() - query->asked_us;
+	/* The policy was edited meanwhile: what comes of the answer, a question about the chain's next name to begin with, is
+	 * the new one's to decide. */
+	if (query->generation != query->server->sandbox->generation) {
+		dns_query_restart(query);
+		return;
+	}
 	switch (status) {
 	case DNS_UPSTREAM_OK:
 		dns_message_read_answer(bytes, len, sent, sent_len, &query->question.name, &query->chain, &answer);

@@ -788,6 +788,34 @@ policy_changes_while_leasing(void **state)
 	lab_close(lab);
 }
 
+/* The name is revoked while the resolver works on it. */
+static void
+script_revoked(struct lab *lab, const struct dns_question *question, bool tcp, struct wire *ret_answer)
+{
+	static const char *const nothing[] = {NULL};
+
+	snapshot_free(lab->sandbox.policy);
+	lab->sandbox.policy = lab_policy(nothing);
+	lab->sandbox.generation++;
+	script_chain(lab, question, tcp, ret_answer);
+}
+
+static void
+case_F_33_policy_changes_while_asking(void **state)
+{
+	struct lab *lab;
+
+	(void)state;
+	lab_open(&lab, allow_example, script_revoked);
+	lab_ask(lab, "www.example.com", DNS_TYPE_A);
+	assert_int_equal(lab_rcode(lab), DNS_NXDOMAIN);
+	assert_int_equal(lab->asked_count, 1); /* the chain is not followed for a name that is not allowed any more */
+	assert_int_equal(lab->lease_requests, 0);
+	assert_int_equal(lab_record(lab, 1)->reason, REASON_NO_RULE);
+	assert_int_equal(lab_record(lab, 1)->generation, 2);
+	lab_close(lab);
+}
+
 static void
 detach_while_under_way(void **state)
 {
@@ -956,6 +984,7 @@ main(void)
 	    cmocka_unit_test(aaaa_without_ipv6),
 	    cmocka_unit_test(denied_addresses_are_taken_out),
 	    cmocka_unit_test(policy_changes_while_leasing),
+	    cmocka_unit_test(case_F_33_policy_changes_while_asking),
 	    cmocka_unit_test(detach_while_under_way),
 	    cmocka_unit_test(case_C_21_new_names_below_a_wildcard),
 	    cmocka_unit_test(over_the_rate_is_counted_in_one_record),
