@@ -8,7 +8,6 @@
  *
  * When a batch fails, earlier ones stay in the kernel until their timeout. They open nothing: without an entry in the
  * lease table the gateway refuses the connection. */
-#include "base/clock.h"
 #include "gateway/dns_query.h"
 
 #include "base/clock.h"
@@ -151,16 +150,12 @@ lease_commit(struct dns_query *query)
 static uint32_t
 lease_timeout_s(const struct dns_query *query)
 {
-	const struct lease_table *leases = &query->server->sandbox->leases;
 	uint32_t longest_s = query->lifetime_s + LEASE_GRACE_S;
-	int64_t now_ms = clock_mono_ms();
 
 	for (size_t i = 0; i < query->addr_count; i++) {
-		const struct lease *lease = NULL;
+		uint32_t left_s = lease_left_s(&query->server->sandbox->leases, &query->addrs[i]);
 
-		while ((lease = lease_next_of_addr(leases, &query->addrs[i], lease)) != NULL)
-			if (lease->expires_ms - now_ms > (int64_t)longest_s * 1000)
-				longest_s = (uint32_t)((lease->expires_ms - now_ms + 999) / 1000);
+		longest_s = left_s > longest_s ? left_s : longest_s;
 	}
 	/* Those that are on their way into the table, and may be in the kernel already. */
 	for (const struct dns_query *other = query->server->queries; other != NULL; other = other->next)

@@ -128,6 +128,18 @@ lease_next_of_addr(const struct lease_table *table, const struct addr *addr, con
 	return lease;
 }
 
+uint32_t
+lease_left_s(const struct lease_table *table, const struct addr *addr)
+{
+	const struct lease *lease = NULL;
+	int64_t now_ms = clock_mono_ms(), last_ms = now_ms;
+
+	while ((lease = lease_next_of_addr(table, addr, lease)) != NULL)
+		if (lease->expires_ms > last_ms)
+			last_ms = lease->expires_ms;
+	return (uint32_t)((last_ms - now_ms + 999) / 1000);
+}
+
 /* Expired leases are swept on the way. */
 void
 lease_each(struct lease_table *table, bool (*handler)(const struct lease *lease, void *context), void *context)

@@ -48,6 +48,10 @@ const struct lease *lease_find(const struct lease_table *table, const struct nam
 const struct lease *lease_next_of_addr(const struct lease_table *table, const struct addr *addr,
     const struct lease *after);
 
+/* Seconds that the longest live lease of the address has left, rounded up; 0 without one. The kernel has one element for all
+ * names of an address: it must last as long as this, LEASE_GRACE_S beyond, whichever name it is (re)started for. */
+uint32_t lease_left_s(const struct lease_table *table, const struct addr *addr);
+
 /* Walk all live leases. The handler returns false to have that one removed. */
 void lease_each(struct lease_table *table, bool (*handler)(const struct lease *lease, void *context), void *context);
 

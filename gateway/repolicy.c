@@ -2,7 +2,7 @@
 /* Theory of operation. The kernel holds elements (address, protocol, port); the gateway holds leases (name, address). One
  * element may stem from several leases. On an edit every live lease is looked at once: ports its name has lost are
  * removed from the kernel unless another lease of the same address still wants them, ports it has won are added for the
- * time the lease has left, and a name that lost all ports loses its lease. The gateway judges every accepted connection
+ * time that the address's longest lease has left, and a name that lost all ports loses its lease. The gateway judges every accepted connection
  * by the new policy from the first moment, so the order of kernel changes only decides whether a refusal comes at the
  * SYN or right after. */
 #include "gateway/repolicy.h"
@@ -22,15 +22,20 @@ struct repolicy_batch {
 	uint32_t timeout_s; /* 0: removals; else the longest time left in the batch */
 };
 
+struct repolicy_ports {
+	struct proto_port ports[REPOLICY_PORTS_MAX];
+	size_t count;
+};
+
 struct repolicy_context {
 	struct sandbox *sandbox;
 	const struct snapshot *old;
 	struct repolicy_batch gone, won;
 	struct proto_port before[REPOLICY_PORTS_MAX], after[REPOLICY_PORTS_MAX];
-	/* Ports of the address looked at last whose removal is decided. */
-	struct addr settled_addr;
-	struct proto_port settled[REPOLICY_PORTS_MAX];
-	size_t settled_count;
+	/* The address looked at last: how long its elements are to last, and the ports that are decided. */
+	struct addr addr;
+	uint32_t timeout_s;
+	struct repolicy_ports gone_ports, won_ports;
 };
 
 static void
@@ -53,8 +58,7 @@ repolicy_batch_add(struct repolicy_batch *batch, const struct addr *addr, struct
 {
 	if (batch->count == TAP_LEASE_BATCH_MAX)
 		repolicy_batch_flush(batch);
-	batch->leases[batch->count++] =
-	    (struct tap_lease){.addr = *addr, .proto = port.proto, .port = port.port};
+	batch->leases[batch->count++] = (struct tap_lease){.addr = *addr, .proto = port.proto, .port = port.port};
 	if (batch->timeout_s < timeout_s)
 		batch->timeout_s = timeout_s;
 }
@@ -81,20 +85,27 @@ repolicy_wanted(const struct sandbox *sandbox, const struct addr *addr, struct p
 	return false;
 }
 
-/* Was it decided with an earlier lease of the same address? Thousands of names may share one, and each of them asks all
- * others: once for each port is enough, or an edit would stop the gateway for seconds. Leases of an address come one
- * after another, but for few that share their chain. */
-static bool
-repolicy_settled(struct repolicy_context *c, const struct addr *addr, struct proto_port port)
+/* Thousands of names may share an address, and what one of them lost or won concerns all: each port is decided once, or an
+ * edit would stop the gateway for seconds. Leases of an address come one after another, but for few that share their
+ * chain; then a port is decided again, which changes nothing. */
+static void
+repolicy_address(struct repolicy_context *c, const struct addr *addr)
 {
-	if (!addr_equal(&c->settled_addr, addr)) {
-		c->settled_addr = *addr;
-		c->settled_count = 0;
-	}
-	if (repolicy_has(c->settled, c->settled_count, port))
+	if (addr_equal(&c->addr, addr))
+		return;
+	c->addr = *addr;
+	c->timeout_s = lease_left_s(&c->sandbox->leases, addr) + LEASE_GRACE_S;
+	c->gone_ports.count = c->won_ports.count = 0;
+}
+
+/* Was the port decided before? Now it is. */
+static bool
+repolicy_decided(struct repolicy_ports *ports, struct proto_port port)
+{
+	if (repolicy_has(ports->ports, ports->count, port))
 		return true;
-	if (c->settled_count < REPOLICY_PORTS_MAX)
-		c->settled[c->settled_count++] = port;
+	if (ports->count < REPOLICY_PORTS_MAX)
+		ports->ports[ports->count++] = port;
 	return false;
 }
 
@@ -105,15 +116,15 @@ repolicy_lease(const struct lease *lease, void *context)
 	int64_t now_us = clock_real_us();
 	size_t before = snapshot_host_ports(c->old, &lease->name, c->before, REPOLICY_PORTS_MAX, now_us);
 	size_t after = snapshot_host_ports(c->sandbox->policy, &lease->name, c->after, REPOLICY_PORTS_MAX, now_us);
-	int64_t left_s = (lease->expires_ms - clock_mono_ms()) / 1000;
 
+	repolicy_address(c, &lease->addr);
 	for (size_t i = 0; i < before; i++)
-		if (!repolicy_has(c->after, after, c->before[i]) && !repolicy_settled(c, &lease->addr, c->before[i]) &&
+		if (!repolicy_has(c->after, after, c->before[i]) && !repolicy_decided(&c->gone_ports, c->before[i]) &&
 		    !repolicy_wanted(c->sandbox, &lease->addr, c->before[i]))
 			repolicy_batch_add(&c->gone, &lease->addr, c->before[i], 0);
 	for (size_t i = 0; i < after; i++)
-		if (!repolicy_has(c->before, before, c->after[i]))
-			repolicy_batch_add(&c->won, &lease->addr, c->after[i], (uint32_t)left_s + LEASE_GRACE_S);
+		if (!repolicy_has(c->before, before, c->after[i]) && !repolicy_decided(&c->won_ports, c->after[i]))
+			repolicy_batch_add(&c->won, &lease->addr, c->after[i], c->timeout_s);
 	return after > 0;
 }
 

@@ -219,13 +219,10 @@ udp_flow_keep_open(const struct udp_flow *flow)
 {
 	struct sandbox *sandbox = flow->relay->sandbox;
 	struct tap_lease element = {.addr = flow->key.dst, .proto = IPPROTO_UDP, .port = flow->key.dport};
-	const struct lease *lease;
 
-	if (flow->name.len == 0)
-		return; /* an address rule's element does not expire */
-	lease = lease_find(&sandbox->leases, &flow->name, &flow->key.dst);
-	if (lease != NULL && lease->expires_ms - clock_mono_ms() > UDP_KEEP_S * 1000 / 2)
-		return; /* lasts beyond the next look, and must not be shortened */
+	/* An address rule's element does not expire. One that lasts beyond the next look must not be shortened. */
+	if (flow->name.len == 0 || lease_left_s(&sandbox->leases, &flow->key.dst) > UDP_KEEP_S / 2)
+		return;
 	(void)link_lease_add(&sandbox->gateway->link, NULL, sandbox->id, &element, 1, UDP_KEEP_S);
 }
 

@@ -168,6 +168,23 @@ case_F_33_a_port_goes_when_no_name_of_the_address_wants_it(void **state)
 	assert_int_equal(sandbox.leases.count, 0);
 }
 
+/* One element serves both names: what b wins for a minute, a had for an hour. */
+static void
+a_won_port_lasts_as_long_as_the_longest_lease(void **state)
+{
+	(void)state;
+	sandbox.policy =
+	    compiled("allow:\n  - host: a.site.com\n    ports: [443]\n  - host: b.site.com\n    ports: [22]\n");
+	lease("b.site.com", 1, 60);
+	lease("a.site.com", 1, 3600);
+	lease("b.site.com", 2, 60);
+	edit("allow:\n  - host: a.site.com\n    ports: [443]\n  - host: b.site.com\n    ports: [22, 443]\n");
+	assert_int_equal(asked(true, 1, 443), 1);
+	for (size_t i = 0; i < keeper.count; i++)
+		if (keeper.asked[i].lease.addr.bytes[3] == 1)
+			assert_true(keeper.asked[i].timeout_s >= 3600);
+}
+
 static void
 a_port_stays_that_another_name_wins_in_the_same_edit(void **state)
 {
@@ -209,6 +226,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(
 		case_F_33_a_port_goes_when_no_name_of_the_address_wants_it, setup, teardown),
+	    cmocka_unit_test_setup_teardown(a_won_port_lasts_as_long_as_the_longest_lease, setup, teardown),
 	    cmocka_unit_test_setup_teardown(a_port_stays_that_another_name_wins_in_the_same_edit, setup, teardown),
 	    cmocka_unit_test_setup_teardown(an_edit_is_quick_when_thousands_of_names_share_an_address, setup, teardown),
 	};
