@@ -165,7 +165,7 @@ query_deadline_handler(struct loop_timer *timer)
 	switch (query->state) {
 	case DNS_QUERY_ASKING:
 		query->upstream_us += clock_mono_us() - query->asked_us;
-		query_finish_upstream(query, DNS_EDE_NETWORK_ERROR, "no answer from the resolvers in time");
+		query_finish_upstream(query, DNS_EDE_NETWORK_ERROR, "no resolver answered in time");
 		break;
 	case DNS_QUERY_LEASING:
 		dns_query_finish_broken(query, "the keeper did not answer in time");
@@ -258,10 +258,11 @@ query_upstream_handler(struct dns_upstream_request *request, enum dns_upstream_s
 		query_answer(query, &answer);
 		break;
 	case DNS_UPSTREAM_REFUSED:
-		query_finish_upstream(query, DNS_EDE_NO_REACHABLE_AUTHORITY, "the resolvers failed or refused");
+		query_finish_upstream(
+		    query, DNS_EDE_NO_REACHABLE_AUTHORITY, "the resolvers failed, refused or cannot be reached");
 		break;
 	case DNS_UPSTREAM_NETWORK:
-		query_finish_upstream(query, DNS_EDE_NETWORK_ERROR, "no resolver can be reached");
+		query_finish_upstream(query, DNS_EDE_NETWORK_ERROR, "no resolver answered in time");
 		break;
 	case DNS_UPSTREAM_ERROR:
 		dns_query_finish_broken(query, "the query could not be sent upstream");

@@ -255,9 +255,9 @@ status_of(int ares_status)
 	case ARES_ESERVFAIL:
 	case ARES_ENOTIMP:
 	case ARES_EREFUSED:
+	case ARES_ECONNREFUSED: /* also after an error code from the last resolver: c-ares 1.18 does not tell them apart */
 		return DNS_UPSTREAM_REFUSED;
 	case ARES_ETIMEOUT:
-	case ARES_ECONNREFUSED:
 		return DNS_UPSTREAM_NETWORK;
 	default:
 		return DNS_UPSTREAM_ERROR;

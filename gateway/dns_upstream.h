@@ -27,8 +27,8 @@ struct dns_upstream;
 
 enum dns_upstream_status {
 	DNS_UPSTREAM_OK,      /* an answer, whatever it says */
-	DNS_UPSTREAM_REFUSED, /* the resolvers answered that they cannot or will not */
-	DNS_UPSTREAM_NETWORK, /* no resolver answered in time, or none can be reached */
+	DNS_UPSTREAM_REFUSED, /* the resolvers answered that they cannot or will not, or none can be reached */
+	DNS_UPSTREAM_NETWORK, /* no resolver answered in time */
 	DNS_UPSTREAM_ERROR,   /* our own fault: memory, descriptors */
 };
 
