@@ -14,7 +14,8 @@ stub() {
 replies() {
 	# shellcheck disable=SC2154 # set by bats' run
 	jq -e -s --argjson count "$1" "map(select(.rcode != null)) | length == \$count and all(.[]; $2)" <<<"$output" >/dev/null ||
-		fail "wanted $1 replies with: $2" "$output"
+		fail "wanted $1 replies with: $2" "got $(grep -c '"rcode"' <<<"$output"), and of these not so:" \
+			"$(jq -c "select($2 | not) | del(.raw)" <<<"$output" | head -n 5)" "the last: $(tail -n 1 <<<"$output" | head -c 500)"
 }
 
 # The same for the n-th message alone: reply N CONDITION

@@ -7,6 +7,8 @@
   stub.py [option...] denied COUNT PARENT   so many random names, below PARENT and elsewhere; some over TCP
   stub.py [option...] types NAME FIRST LAST a question for each type
   stub.py [option...] flood SECONDS NAME    as fast as possible ("%d" in NAME is a number); replies are counted, not read
+  stub.py [option...] crowd COUNT NAME      so many connections at once, a question on each
+  stub.py [option...] deaf COUNT NAME       so many questions on one connection, and only then read
   stub.py [option...] race COUNT PORT NAME  ask, and connect the moment the answer is there
 
 A WORD is a question, NAME/TYPE (type A; "%d" is not special), or "hex:..." for bytes as they are; in "hex:" the letters
@@ -199,6 +201,10 @@ def read_exactly(sock, size):
     return data
 
 
+def read_message(sock):
+    return read_exactly(sock, struct.unpack(">H", read_exactly(sock, 2))[0])
+
+
 def tcp_converse(args, sock, start):
     peer = sock.getpeername()[0]
     for i, data in enumerate(tcp_writes(args)):
@@ -208,8 +214,7 @@ def tcp_converse(args, sock, start):
     if args.half_close:
         sock.shutdown(socket.SHUT_WR)
     while True:
-        size = struct.unpack(">H", read_exactly(sock, 2))[0]
-        say(ms=since(start), asked=args.server, **{"from": peer}, **read_reply(read_exactly(sock, size)))
+        say(ms=since(start), asked=args.server, **{"from": peer}, **read_reply(read_message(sock)))
 
 
 def run_tcp(args):
@@ -301,7 +306,7 @@ def run_denied(args):
     for _ in range(by_tcp):
         message = question(args, random_name(parent), random.choice(kinds))
         sock.sendall(struct.pack(">H", len(message)) + message)
-        handler("", 0, read_reply(read_exactly(sock, struct.unpack(">H", read_exactly(sock, 2))[0])))
+        handler("", 0, read_reply(read_message(sock)))
     say(rcodes=rcodes, answers=answers, again=asker.again)
 
 
@@ -340,6 +345,55 @@ def run_flood(args):
     say(sent=sent, received=received)
 
 
+def run_crowd(args):
+    ends = collections.Counter()
+    socks = [connect(args.server, 53, args.timeout) for _ in range(int(args.words[0]))]
+    for sock in socks:
+        message = question(args, args.words[1], 1)
+        try:
+            sock.sendall(struct.pack(">H", len(message)) + message)
+            ends[read_reply(read_message(sock))["rcode"]] += 1
+        except (OSError, EOFError) as error:
+            ends["timeout" if isinstance(error, TimeoutError) else "closed"] += 1
+    say(ends=ends)
+
+
+def run_deaf(args):
+    count, name = int(args.words[0]), args.words[1]
+    sock = connect(args.server, 53, args.timeout)
+    stream = b"".join(struct.pack(">H", len(message)) + message
+                      for message in (question(args, name, 1, i % 65536) for i in range(count)))
+    sock.setblocking(False)
+    sent, quiet, replies, at = 0, time.monotonic(), collections.Counter(), 0
+    # Write until the other side has taken nothing for a while.
+    while sent < len(stream) and time.monotonic() - quiet < 0.5:
+        try:
+            sent += sock.send(stream[sent : sent + 65536])
+            quiet = time.monotonic()
+        except BlockingIOError:
+            time.sleep(0.01)
+    blocked = sent < len(stream)
+    # Then read all of it, and go on writing.
+    data, last = bytearray(), time.monotonic()
+    while sum(replies.values()) < count and time.monotonic() - last < args.timeout:
+        _, writable, _ = select.select([sock], [sock] if sent < len(stream) else [], [], 0.1)
+        if writable:
+            sent += sock.send(stream[sent : sent + 65536])
+        try:
+            more = sock.recv(1 << 20)
+        except BlockingIOError:
+            continue
+        if not more:
+            break
+        data += more
+        last = time.monotonic()
+        while len(data) - at >= 2 and len(data) - at >= 2 + (data[at] << 8 | data[at + 1]):
+            size = data[at] << 8 | data[at + 1]
+            replies[RCODES[data[at + 5] & 15]] += 1
+            at += 2 + size
+    say(blocked=blocked, replies=replies)
+
+
 def run_race(args):
     count, port, name = int(args.words[0]), int(args.words[1]), args.words[2]
     ends, slowest = collections.Counter(), 0.0
@@ -365,7 +419,7 @@ def run_race(args):
 
 
 COMMANDS = {"udp": run_udp, "tcp": run_tcp, "denied": run_denied, "types": run_types, "flood": run_flood,
-            "race": run_race}
+            "crowd": run_crowd, "deaf": run_deaf, "race": run_race}
 
 
 def main():
