@@ -227,7 +227,7 @@ gateway_leases(struct ipc_message *message)
 static void
 gateway_stop_handler(struct loop_timer *timer)
 {
-	if (gateway.recorder.queue_len == 0 || clock_mono_ms() >= gateway_stop_by_ms)
+	if ((gateway.recorder.queue_len == 0 && gateway.refused_lingering == 0) || clock_mono_ms() >= gateway_stop_by_ms)
 		loop_stop(gateway.loop);
 	else
 		loop_timer_set(gateway.loop, timer, GATEWAY_STOP_STEP_MS);

@@ -41,7 +41,8 @@ struct gateway {
 	size_t resolver_count;
 	struct dns_upstream *dns_upstream; /* owned by gateway/dns.c */
 	struct sandbox *sandboxes; /* list */
-	size_t flow_count;         /* kept by gateway/proxy.c */
+	size_t flow_count;         /* kept by gateway/flow.c and gateway/udp_flow.c */
+	size_t refused_lingering;  /* kept by gateway/refused.c: logs that outlive their sandbox for a moment */
 };
 
 struct sandbox {
@@ -60,7 +61,8 @@ struct sandbox {
 };
 
 /* The modules. attach: takes the descriptors (closed on failure too); 0 or -errno. detach: closes records (as end),
- * descriptors and memory at once; NULL parts are fine. */
+ * descriptors and memory at once; NULL parts are fine. refused_detach alone lets its log linger for a moment, for what the
+ * kernel has not handed over yet. */
 
 int dns_attach(struct sandbox *sandbox, int udp4, int udp6, int tcp4, int tcp6);
 void dns_detach(struct sandbox *sandbox);

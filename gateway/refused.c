@@ -308,6 +308,7 @@ refused_finish(struct refused_log *log)
 	loop_timer_stop(loop, &log->timer);
 	link_cancel(&log->gateway->link, &log->request);
 	tally_close(&log->tally);
+	log->gateway->refused_lingering--;
 	loop_defer(loop, &log->deferred);
 }
 
@@ -373,6 +374,7 @@ refused_detach(struct sandbox *sandbox)
 		return;
 	sandbox->refused = NULL;
 	log->sandbox = NULL;
+	log->gateway->refused_lingering++;
 	log->generation = sandbox->generation;
 	refused_drain(log);
 	tally_flush(&log->tally);

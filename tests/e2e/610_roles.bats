@@ -41,3 +41,21 @@ roles_back() { wait_for 20 all_ready; }
 	run guest roles curl -sS https://news.lab-site.org/
 	equal "afterwards" "lab web server for news.lab-site.org" "$output"
 }
+
+@test "F-12: what was refused last before the daemon stops is on record" {
+	local kernel
+	sandbox last --policy "$(policy last 'host: news.lab-site.org')"
+	# More than the log's rate takes: the rest is known by the counters only.
+	guest last python3 - "$NET4.$OTHER" <<-'END'
+		import socket, sys
+		s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+		for _ in range(3000):
+		    s.sendto(b'x', (sys.argv[1], 4000))
+	END
+	kernel=$(ip netns exec postern-last nft -j list counters table inet postern |
+		jq '[.nftables[].counter | select(.name == "count_udp") | .packets] | add')
+	posternd_stop
+	equal "packets in rows" "$kernel" "$(in_db "SELECT sum(count) FROM v_connections WHERE sandbox = 'last' AND reason = 'udp_denied'")"
+	((kernel >= 3000))
+	posternd_start
+}
