@@ -17,6 +17,7 @@ import threading
 import time
 
 STEP_SECONDS = 10
+UDP_SECONDS, UDP_TRIES = 0.25, 40
 stop = threading.Event()
 lock = threading.Lock()
 
@@ -31,7 +32,7 @@ class Held:
         kind = socket.SOCK_DGRAM if self.kind == "udp" else socket.SOCK_STREAM
         found, _, _, _, address = socket.getaddrinfo(host, int(port), wanted, kind)[0]
         self.sock = socket.socket(found, kind)
-        self.sock.settimeout(STEP_SECONDS)
+        self.sock.settimeout(UDP_SECONDS if self.kind == "udp" else STEP_SECONDS)
         self.sock.connect(address)
         if self.kind == "tls":
             self.sock = ssl.create_default_context().wrap_socket(self.sock, server_hostname=host)
@@ -43,11 +44,26 @@ class Held:
             raise EOFError
         return data
 
+    def ask(self, said):
+        self.sock.sendall(said)
+        return self.receive()
+
+    def ask_again(self, said):
+        """As a resolver or a QUIC stack does: a datagram may be lost."""
+        for _ in range(UDP_TRIES):
+            try:
+                heard = self.ask(said)
+                while heard != said:  # a late answer to an earlier one
+                    heard = self.receive()
+                return heard
+            except TimeoutError:
+                pass
+        raise TimeoutError
+
     def round(self):
         if self.kind in ("tcp", "udp"):
             said = f"{self.what} {self.rounds}\n".encode()
-            self.sock.sendall(said)
-            heard = self.receive()
+            heard = self.ask_again(said) if self.kind == "udp" else self.ask(said)
             while len(heard) < len(said):
                 heard += self.receive()
             if heard != said:
@@ -75,7 +91,7 @@ def run(what, every, write):
         end = "fin"
     except ConnectionRefusedError:
         end = "refused"
-    except (ConnectionResetError, BrokenPipeError):
+    except (ConnectionResetError, BrokenPipeError, ssl.SSLEOFError):  # the last: writing to what was reset
         end = "rst"
     except TimeoutError:
         end = "timeout"

@@ -187,7 +187,15 @@ all_gone() {
 background() {
 	# A process group of its own, so that all of it gets the signal: "guest" is a shell with the command below it.
 	set -m
-	"$@" >>"$LAB/tmp/background.out" 2>&1 </dev/null 3>&- 4>&- &
+	{
+		# What bats waits for at the end must not be open in it.
+		local fd
+		for fd in /proc/"$BASHPID"/fd/*; do
+			fd=${fd##*/}
+			((fd < 3 || fd == 255)) || eval "exec $fd>&-"
+		done
+		"$@"
+	} >>"$LAB/tmp/background.out" 2>&1 </dev/null &
 	echo $! >>"$LAB/tmp/background"
 	set +m
 }
