@@ -33,6 +33,27 @@ policy_add_edits(struct policy *all, const struct policy *edits, struct error *e
 	return 0;
 }
 
+/* Only what the gateways enforce may be in force: a limit that nobody counts would be a promise broken in silence. */
+static int
+policy_check_enforced(const struct policy *policy, struct error *err)
+{
+	bool grants = false, limits = limits_any(&policy->limits);
+
+	for (size_t i = 0; i < policy->rule_count; i++) {
+		const struct rule *rule = &policy->rules[i];
+
+		grants = grants || rule->expires_us != 0 || rule->expires_after_s != 0 || rule->uses != 0;
+		limits = limits || limits_any(&rule->limits);
+	}
+	if (grants)
+		return error_set(err, ERROR_POLICY, "expires and uses are not enforced by this version");
+	if (limits)
+		return error_set(err, ERROR_POLICY, "limits are not enforced by this version");
+	if (policy->mode != POLICY_MODE_ENFORCE)
+		return error_set(err, ERROR_POLICY, "mode: learn is not there in this version");
+	return 0;
+}
+
 int
 control_policy_compile(const char *policy_text, const char *policy_file, const struct policy *edits, int *ret_fd,
     struct snapshot **ret_snapshot, struct error *err)
@@ -46,6 +67,8 @@ control_policy_compile(const char *policy_text, const char *policy_file, const s
 		rc = policy_parse(policy_text, strlen(policy_text), file, &all, err);
 	if (rc == 0)
 		rc = policy_add_edits(&all, edits, err);
+	if (rc == 0)
+		rc = policy_check_enforced(&all, err);
 	if (rc == 0) {
 		fd = snapshot_compile(&all, err);
 		rc = fd < 0 ? -1 : 0;
