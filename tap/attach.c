@@ -19,6 +19,7 @@
 #include "tap/ruleset.h"
 #include "tap/socket.h"
 #include "tap/sysctl.h"
+#include "tap/uplink.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -374,7 +375,9 @@ tap_attach(const struct tap_config *config, const char *netns_dir, bool adopt, s
 		err = &own;
 	if (tap_config_check(config, err) < 0)
 		return -1;
-	if (config->kind == TAP_KIND_NETNS && netns_check(config->netns_fd, err) < 0)
+	if (config->kind == TAP_KIND_NETNS &&
+	    (netns_check(config->netns_fd, err) < 0 ||
+		(!adopt && uplink_check(config->netns_fd, config->ifname, err) < 0)))
 		return -1;
 	tap = attach_alloc(config);
 	if (tap == NULL)
