@@ -118,7 +118,7 @@ unmoved() {
 
 # bats test_tags=smoke
 @test "E-31, F-16: two guests with the same addresses, hardware address and ports at once, each with its policy and log" {
-	local name other
+	local name
 	sandbox left --mac $MAC --policy "$(policy left 'host: news.lab-site.org' '{host: echo.lab-site.org, ports: [7]}')"
 	sandbox right --mac $MAC --policy "$(policy right 'host: lab-a.com' '{host: echo.lab-site.org, ports: [7]}')"
 	equal "hardware addresses" "$(postern show left -o json | jq -r .mac)" "$(postern show right -o json | jq -r .mac)"
