@@ -52,7 +52,7 @@ enum end_reason {
 	END_TIMEOUT,         /* idle or keepalive */
 	END_REFUSED,         /* never opened: the verdict was not "allowed" */
 	END_CONNECT_FAILED,  /* the origin refused or was unreachable */
-	END_POLICY,          /* cut by a policy edit */
+	END_POLICY,          /* cut by policy: an edit, or the end of the rule that allowed it; the reason says which */
 	END_NEXT_HOST,       /* HTTP: the same connection went on under another name, in another record */
 	END_DETACHED,        /* the sandbox was detached */
 	END_SHUTDOWN,        /* posternd stopped in order */
@@ -132,6 +132,7 @@ enum event_kind {
 	EVENT_RESTORED,      /* re-attached after a restart */
 	EVENT_AUDIT_REPLACED, /* the database was corrupt, foreign or gone; a new one took its place;
 	                       * detail: {"why","moved_to"} */
+	EVENT_GRANT_EXPIRED, /* a rule is past its deadline; detail: {"rule","origin"} */
 	EVENT_KIND_MAX
 };
 

@@ -37,16 +37,16 @@ policy_add_edits(struct policy *all, const struct policy *edits, struct error *e
 static int
 policy_check_enforced(const struct policy *policy, struct error *err)
 {
-	bool grants = false, limits = limits_any(&policy->limits);
+	bool uses = false, limits = limits_any(&policy->limits);
 
 	for (size_t i = 0; i < policy->rule_count; i++) {
 		const struct rule *rule = &policy->rules[i];
 
-		grants = grants || rule->expires_us != 0 || rule->expires_after_s != 0 || rule->uses != 0;
+		uses = uses || rule->uses != 0;
 		limits = limits || limits_any(&rule->limits);
 	}
-	if (grants)
-		return error_set(err, ERROR_POLICY, "expires and uses are not enforced by this version");
+	if (uses)
+		return error_set(err, ERROR_POLICY, "uses are not enforced by this version");
 	if (limits)
 		return error_set(err, ERROR_POLICY, "limits are not enforced by this version");
 	if (policy->mode != POLICY_MODE_ENFORCE)

@@ -127,7 +127,7 @@ lease_commit(struct dns_query *query)
 {
 	struct sandbox *sandbox = query->server->sandbox;
 
-	if (sandbox->generation != query->generation) {
+	if (sandbox->turn != query->turn) {
 		dns_query_restart(query);
 		return;
 	}

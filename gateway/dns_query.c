@@ -246,9 +246,9 @@ query_upstream_handler(struct dns_upstream_request *request, enum dns_upstream_s
 	struct dns_answer answer;
 
 	query->upstream_us += clock_mono_us() - query->asked_us;
-	/* The policy was edited meanwhile: what comes of the answer, a question about the chain's next name to begin with, is
+	/* The policy was edited meanwhile, or a rule ended: what comes of the answer, a question about the chain's next name to begin with, is
 	 * the new one's to decide. */
-	if (query->generation != query->server->sandbox->generation) {
+	if (query->turn != query->server->sandbox->turn) {
 		dns_query_restart(query);
 		return;
 	}
@@ -304,6 +304,24 @@ query_name_affordable(struct dns_query *query)
 	return strchr(rule, '*') == NULL || dns_budget_name(&query->server->budget, &query->question.name);
 }
 
+/* The policy's no, with all that it can say about why. */
+static void
+query_refuse(struct dns_query *query)
+{
+	struct decision *decision = &query->decision;
+	const char *detail = decision->out_of_bounds ? "beyond what the organisation's policy allows" : NULL;
+	enum reason reason = decision->reason;
+
+	if (decision->lapsed != SNAPSHOT_NO_RULE) {
+		reason = REASON_EXPIRED;
+		decision->rule = decision->lapsed;
+		detail = gateway_lapsed_detail(query->server->sandbox, decision->lapsed);
+	}
+	if (detail != NULL)
+		snprintf(query->detail, sizeof(query->detail), "%s", detail);
+	dns_query_finish_denied(query, reason);
+}
+
 /* The policy decides on the question, before any packet goes upstream. */
 static void
 query_decide(struct dns_query *query)
@@ -311,9 +329,10 @@ query_decide(struct dns_query *query)
 	struct sandbox *sandbox = query->server->sandbox;
 
 	query->generation = sandbox->generation;
+	query->turn = sandbox->turn;
 	query->decision = snapshot_decide_dns(sandbox->policy, &query->question.name, clock_real_us());
 	if (query->decision.verdict != VERDICT_ALLOWED) {
-		dns_query_finish_denied(query, query->decision.reason);
+		query_refuse(query);
 	} else if (query_refuse_type(query)) {
 		return;
 	} else if (query->question.type == DNS_TYPE_AAAA && !route_has_ipv6(&sandbox->gateway->route)) {

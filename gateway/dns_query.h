@@ -41,6 +41,7 @@ struct dns_query {
 	/* The decision, and under which policy generation it was made. */
 	struct decision decision;
 	uint32_t generation;
+	uint32_t turn; /* the sandbox's, then */
 
 	/* Upstream. */
 	struct dns_upstream_request upstream;

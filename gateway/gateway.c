@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "gateway/confine.h"
+#include "gateway/expiry.h"
 #include "gateway/options.h"
 #include "gateway/repolicy.h"
 #include "gateway/tls_hello.h"
@@ -51,6 +52,7 @@ gateway_answer(uint64_t tag, enum error_code code, const char *text)
 static void
 sandbox_free(struct sandbox *sandbox, enum end_reason end)
 {
+	expiry_stop(sandbox);
 	proxy_detach(sandbox, end);
 	udp_detach(sandbox, end);
 	dns_detach(sandbox);
@@ -121,6 +123,7 @@ gateway_sandbox_add(struct ipc_message *message)
 		gateway_answer(message->header.tag, ERROR_SYSTEM, strerror(-rc));
 		return;
 	}
+	expiry_start(sandbox);
 	sandbox->next = gateway.sandboxes;
 	gateway.sandboxes = sandbox;
 	gateway_answer(message->header.tag, ERROR_NONE, "");
@@ -160,6 +163,7 @@ gateway_policy(struct ipc_message *message)
 		snapshot_free(snapshot);
 	} else {
 		repolicy(sandbox, snapshot, policy->generation, &done);
+		expiry_start(sandbox);
 	}
 	ipc_send(&gateway.link.ipc, MSG_POLICY_DONE, message->header.tag, &done, sizeof(done), NULL, 0);
 }

@@ -53,6 +53,9 @@ struct sandbox {
 	struct addr guest4, gateway4, guest6, gateway6;
 	struct snapshot *policy;   /* owned; replaced by gateway.c */
 	uint32_t generation;
+	uint32_t turn;             /* counts edits and expiries: what was decided before one is decided again */
+	int64_t judged_us;         /* leases and live connections stand as the policy was at this time (gateway/expiry.c) */
+	struct loop_timer expiry;
 	struct lease_table leases;
 	struct dns_server *dns;    /* owned by gateway/dns.c */
 	struct proxy *proxy;       /* owned by gateway/proxy.c */
@@ -69,15 +72,15 @@ void dns_detach(struct sandbox *sandbox);
 
 int proxy_attach(struct sandbox *sandbox, int tcp4, int tcp6);
 void proxy_detach(struct sandbox *sandbox, enum end_reason end);
-/* Judge every live connection by sandbox->policy again; cut those no longer allowed (reset, END_POLICY, REASON_REVOKED).
- * Counts them in done->cut_count and lists the first ones. */
-void proxy_rejudge(struct sandbox *sandbox, struct msg_policy_done *done);
+/* Judge every live connection by sandbox->policy again; cut those no longer allowed (reset, END_POLICY, reason: REVOKED or
+ * EXPIRED). Counts them in done->cut_count and lists the first ones. */
+void proxy_rejudge(struct sandbox *sandbox, enum reason reason, struct msg_policy_done *done);
 size_t proxy_flow_count(const struct sandbox *sandbox);
 
 int udp_attach(struct sandbox *sandbox);
 int udp_add_port(struct sandbox *sandbox, uint16_t port, int udp4, int udp6);
 void udp_del_port(struct sandbox *sandbox, uint16_t port, enum end_reason end);
-void udp_rejudge(struct sandbox *sandbox, struct msg_policy_done *done);
+void udp_rejudge(struct sandbox *sandbox, enum reason reason, struct msg_policy_done *done);
 void udp_detach(struct sandbox *sandbox, enum end_reason end);
 
 int refused_attach(struct sandbox *sandbox, int nflog);
@@ -98,6 +101,12 @@ struct gateway_verdict {
 };
 struct gateway_verdict gateway_judge(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, uint16_t port,
     const struct name *claim, enum name_source claim_source);
+
+/* Why an allow rule no longer counts: static text, or NULL when it is past its deadline, which the reason says. */
+const char *gateway_lapsed_detail(const struct sandbox *sandbox, uint32_t rule);
+
+/* Record an event about a rule of the sandbox's policy. */
+void gateway_event_rule(struct sandbox *sandbox, enum event_kind kind, uint32_t rule);
 
 /* Fill the fields of a flow record that every path fills the same way (id, sandbox, time, addresses, verdict, rule). */
 void gateway_flow_record(struct sandbox *sandbox, struct record *ret_record, const struct addr *src, uint16_t sport,

@@ -18,6 +18,25 @@ judge_denied(enum reason reason, uint32_t rule, const char *detail)
 		.verdict = VERDICT_DENIED, .reason = reason, .rule = rule, .detail = detail, .source = NAME_SOURCE_NONE};
 }
 
+const char *
+gateway_lapsed_detail(const struct sandbox *sandbox, uint32_t rule)
+{
+	int64_t expires_us = snapshot_rule_expires_us(sandbox->policy, rule);
+
+	return expires_us == 0 || expires_us > clock_real_us() ? "used up" : NULL;
+}
+
+/* The policy's no, with all that it can say about why. */
+static struct gateway_verdict
+judge_refused(const struct sandbox *sandbox, const struct decision *decision)
+{
+	if (decision->lapsed != SNAPSHOT_NO_RULE)
+		return judge_denied(
+		    REASON_EXPIRED, decision->lapsed, gateway_lapsed_detail(sandbox, decision->lapsed));
+	return judge_denied(decision->reason, decision->rule,
+	    decision->out_of_bounds ? "beyond what the organisation's policy allows" : NULL);
+}
+
 static struct gateway_verdict
 judge_allowed(uint32_t rule, enum name_source source, const struct name *name)
 {
@@ -66,7 +85,9 @@ judge_leased(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, uin
 
 		if (decision.verdict == VERDICT_ALLOWED)
 			return judge_allowed(decision.rule, NAME_SOURCE_LEASE, &lease->name);
-		verdict = judge_denied(decision.reason, decision.rule, NULL);
+		if (verdict.reason == REASON_EXPIRED)
+			continue;
+		verdict = judge_refused(sandbox, &decision);
 		verdict.name = lease->name;
 		verdict.source = NAME_SOURCE_LEASE;
 	}
@@ -88,7 +109,7 @@ judge_claimed(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, ui
 		denied = judge_denied(mismatch, decision.rule,
 		    "the name is allowed, but this sandbox did not resolve it to this address");
 	else
-		denied = judge_denied(decision.reason, decision.rule, NULL);
+		denied = judge_refused(sandbox, &decision);
 	denied.name = *claim;
 	denied.source = NAME_SOURCE_CLAIM;
 	return denied;
@@ -110,6 +131,12 @@ gateway_judge(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, ui
 		verdict = judge_claimed(sandbox, dst, proto, port, claim, claim_source);
 	else
 		verdict = judge_leased(sandbox, dst, proto, port);
+	if ((verdict.reason == REASON_NO_RULE || verdict.reason == REASON_NOT_LEASED) &&
+	    by_addr.lapsed != SNAPSHOT_NO_RULE) {
+		verdict.reason = REASON_EXPIRED;
+		verdict.rule = by_addr.lapsed;
+		verdict.detail = gateway_lapsed_detail(sandbox, by_addr.lapsed);
+	}
 	if (verdict.verdict == VERDICT_ALLOWED || by_addr.verdict != VERDICT_ALLOWED)
 		return verdict;
 	/* An address rule covers it. What the guest claims is not proven, but must not be a name that is refused. */

@@ -2,9 +2,10 @@
 /* Theory of operation. The kernel holds elements (address, protocol, port); the gateway holds leases (name, address). One
  * element may stem from several leases. On an edit every live lease is looked at once: ports its name has lost are
  * removed from the kernel unless another lease of the same address still wants them, ports it has won are added for the
- * time that the address's longest lease has left, and a name that lost all ports loses its lease. The gateway judges every accepted connection
- * by the new policy from the first moment, so the order of kernel changes only decides whether a refusal comes at the
- * SYN or right after. */
+ * time that the address's longest lease has left, and a name that lost all ports loses its lease. The gateway judges every
+ * accepted connection by the new policy from the first moment, so the order of kernel changes only decides whether a
+ * refusal comes at the SYN or right after. A deadline that passes is the same: the policy of a moment ago and the one of
+ * now are two readings of one snapshot. */
 #include "gateway/repolicy.h"
 
 #include "base/clock.h"
@@ -30,6 +31,7 @@ struct repolicy_ports {
 struct repolicy_context {
 	struct sandbox *sandbox;
 	const struct snapshot *old;
+	int64_t old_us, now_us; /* when each of the two policies is read */
 	struct repolicy_batch gone, won;
 	struct proto_port before[REPOLICY_PORTS_MAX], after[REPOLICY_PORTS_MAX];
 	/* The address looked at last: how long its elements are to last, and the ports that are decided. */
@@ -74,13 +76,13 @@ repolicy_has(const struct proto_port *ports, size_t count, struct proto_port por
 
 /* Does any live lease of the address allow the port under the new policy? */
 static bool
-repolicy_wanted(const struct sandbox *sandbox, const struct addr *addr, struct proto_port port)
+repolicy_wanted(const struct repolicy_context *c, const struct addr *addr, struct proto_port port)
 {
 	const struct lease *lease = NULL;
 
-	while ((lease = lease_next_of_addr(&sandbox->leases, addr, lease)) != NULL)
-		if (snapshot_decide_host(sandbox->policy, &lease->name, port.proto, port.port, clock_real_us())
-			.verdict == VERDICT_ALLOWED)
+	while ((lease = lease_next_of_addr(&c->sandbox->leases, addr, lease)) != NULL)
+		if (snapshot_decide_host(c->sandbox->policy, &lease->name, port.proto, port.port, c->now_us).verdict ==
+		    VERDICT_ALLOWED)
 			return true;
 	return false;
 }
@@ -113,14 +115,13 @@ static bool
 repolicy_lease(const struct lease *lease, void *context)
 {
 	struct repolicy_context *c = context;
-	int64_t now_us = clock_real_us();
-	size_t before = snapshot_host_ports(c->old, &lease->name, c->before, REPOLICY_PORTS_MAX, now_us);
-	size_t after = snapshot_host_ports(c->sandbox->policy, &lease->name, c->after, REPOLICY_PORTS_MAX, now_us);
+	size_t before = snapshot_host_ports(c->old, &lease->name, c->before, REPOLICY_PORTS_MAX, c->old_us);
+	size_t after = snapshot_host_ports(c->sandbox->policy, &lease->name, c->after, REPOLICY_PORTS_MAX, c->now_us);
 
 	repolicy_address(c, &lease->addr);
 	for (size_t i = 0; i < before; i++)
 		if (!repolicy_has(c->after, after, c->before[i]) && !repolicy_decided(&c->gone_ports, c->before[i]) &&
-		    !repolicy_wanted(c->sandbox, &lease->addr, c->before[i]))
+		    !repolicy_wanted(c, &lease->addr, c->before[i]))
 			repolicy_batch_add(&c->gone, &lease->addr, c->before[i], 0);
 	for (size_t i = 0; i < after; i++)
 		if (!repolicy_has(c->before, before, c->after[i]) && !repolicy_decided(&c->won_ports, c->after[i]))
@@ -128,23 +129,45 @@ repolicy_lease(const struct lease *lease, void *context)
 	return after > 0;
 }
 
-void
-repolicy(struct sandbox *sandbox, struct snapshot *snapshot, uint32_t generation, struct msg_policy_done *done)
+/* From old, as it was at old_us, to the sandbox's policy as it is at now_us. */
+static void
+repolicy_pass(struct sandbox *sandbox, const struct snapshot *old, int64_t old_us, int64_t now_us, enum reason reason,
+    struct msg_policy_done *done)
 {
-	struct snapshot *old = sandbox->policy;
 	struct repolicy_context *context = calloc(1, sizeof(*context));
 
-	sandbox->policy = snapshot;
-	sandbox->generation = generation;
+	sandbox->turn++;
+	sandbox->judged_us = now_us;
 	if (context != NULL) {
 		context->sandbox = context->gone.sandbox = context->won.sandbox = sandbox;
 		context->old = old;
+		context->old_us = old_us;
+		context->now_us = now_us;
 		lease_each(&sandbox->leases, repolicy_lease, context);
 		repolicy_batch_flush(&context->gone);
 		repolicy_batch_flush(&context->won);
 		free(context);
 	}
-	proxy_rejudge(sandbox, done);
-	udp_rejudge(sandbox, done);
+	proxy_rejudge(sandbox, reason, done);
+	udp_rejudge(sandbox, reason, done);
+}
+
+void
+repolicy(struct sandbox *sandbox, struct snapshot *snapshot, uint32_t generation, struct msg_policy_done *done)
+{
+	struct snapshot *old = sandbox->policy;
+	int64_t now_us = clock_real_us();
+
+	sandbox->policy = snapshot;
+	sandbox->generation = generation;
+	repolicy_pass(sandbox, old, now_us, now_us, REASON_REVOKED, done);
 	snapshot_free(old);
+}
+
+void
+repolicy_expire(struct sandbox *sandbox, int64_t now_us)
+{
+	struct msg_policy_done done = {0};
+
+	repolicy_pass(sandbox, sandbox->policy, sandbox->judged_us, now_us, REASON_EXPIRED, &done);
 }

@@ -786,6 +786,7 @@ policy_changes_while_leasing(void **state)
 	snapshot_free(lab->sandbox.policy);
 	lab->sandbox.policy = lab_policy(nothing);
 	lab->sandbox.generation++;
+	lab->sandbox.turn++;
 	lab_keeper_answer(lab, lab->held_tag);
 	assert_true(lab_receive(lab));
 	assert_int_equal(lab_rcode(lab), DNS_NXDOMAIN);
@@ -804,6 +805,7 @@ script_revoked(struct lab *lab, const struct dns_question *question, bool tcp, s
 	snapshot_free(lab->sandbox.policy);
 	lab->sandbox.policy = lab_policy(nothing);
 	lab->sandbox.generation++;
+	lab->sandbox.turn++;
 	script_chain(lab, question, tcp, ret_answer);
 }
 

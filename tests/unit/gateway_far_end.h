@@ -24,7 +24,7 @@ struct far_end {
 	bool ack;                         /* each record is durable at once */
 	uint64_t totals[TAP_COUNTER_MAX]; /* what the kernel counted */
 	size_t counters_asked;
-	size_t leases_added;
+	size_t leases_added, leases_deleted;
 	struct msg_lease lease; /* the last one added */
 	int64_t skew_ms;
 };
@@ -62,6 +62,10 @@ far_end_keeper_handler(struct ipc *ipc, struct ipc_message *message)
 	if (message->header.type == MSG_LEASE_ADD) {
 		far->leases_added++;
 		memcpy(&far->lease, message->body, message->header.size);
+		return true;
+	}
+	if (message->header.type == MSG_LEASE_DEL) {
+		far->leases_deleted++;
 		return true;
 	}
 	assert_int_equal(message->header.type, MSG_COUNTERS);
@@ -178,6 +182,21 @@ far_end_count(const struct far_end *far, uint32_t kind, const struct record **re
 			count++;
 			if (ret_last != NULL)
 				*ret_last = &far->records[i];
+		}
+	return count;
+}
+
+/* Events of a kind, and the last one of them. */
+static inline size_t
+far_end_events(const struct far_end *far, enum event_kind kind, const struct record_event **ret_last)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < far->record_count; i++)
+		if (far->records[i].kind == RECORD_EVENT && far->records[i].event.kind == kind) {
+			count++;
+			if (ret_last != NULL)
+				*ret_last = &far->records[i].event;
 		}
 	return count;
 }
