@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. A namespace has no uplink and forwards nothing, so no order of removal opens a way out. Removing
- * is dropping the last reference: the kernel then takes the device, the table and the addresses apart in its own time.
- * Only a TAP that a VMM still holds open would keep the namespace alive (its descriptor refers to it); that one is
- * deleted. What waits for RCU is done by a thread of its own, since the keeper serves others meanwhile. */
+ * is dropping the last reference: the kernel then takes the table and the addresses apart in its own time. The device is
+ * deleted where somebody would miss that: a TAP that a VMM still holds open would keep the namespace alive (its
+ * descriptor refers to it), and a container's eth0 is in the way of its next attach for as long as anything does (the
+ * gateway's log outlives its sandbox by a moment). What waits for RCU is done by a thread of its own, since the keeper
+ * serves others meanwhile. */
 #include "tap/link.h"
 #include "tap/netns.h"
 #include "tap/tap_internal.h"
@@ -11,6 +13,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Of the thread that waits for RCU: it makes a few system calls. */
@@ -31,11 +34,11 @@ detach_finish(void *context)
 {
 	struct tap *tap = context;
 
-	detach_close(&tap->sockets[TAP_SOCKET_NFLOG]);
-	detach_close(&tap->nft_fd);
 	if (tap->detach_rtnl >= 0)
 		link_delete(tap->detach_rtnl, tap->detach_ifindex, NULL);
 	detach_close(&tap->detach_rtnl);
+	detach_close(&tap->sockets[TAP_SOCKET_NFLOG]);
+	detach_close(&tap->nft_fd);
 	free(tap);
 	return NULL;
 }
@@ -57,21 +60,34 @@ detach_finish_later(struct tap *tap)
 		detach_finish(tap);
 }
 
-/* A TAP that a VMM holds open (it has a carrier) keeps its namespace alive: have it deleted. */
+/* Must the device be deleted? A TAP that a VMM holds open has a carrier. */
+static bool
+detach_must_delete(const struct tap *tap, const struct link_info *info)
+{
+	switch (tap->config.kind) {
+	case TAP_KIND_TAP:
+		return info->is_tap && (info->flags & IFF_RUNNING) != 0;
+	case TAP_KIND_NETNS:
+		return strcmp(info->kind, "veth") == 0;
+	}
+	return false;
+}
+
+/* Find what detach_finish is to delete. */
 static void
-detach_tap(struct tap *tap)
+detach_device(struct tap *tap)
 {
 	struct netns_visit visit;
 	struct link_info info;
 	int rtnl;
 
-	if (tap->config.kind != TAP_KIND_TAP || tap->netns_fd < 0 || netns_enter(&visit, tap->netns_fd, NULL) < 0)
+	if (tap->netns_fd < 0 || netns_enter(&visit, tap->netns_fd, NULL) < 0)
 		return;
 	rtnl = link_open(NULL);
 	netns_leave(&visit);
 	if (rtnl < 0)
 		return;
-	if (link_find(rtnl, tap->config.ifname, &info, NULL) == 0 && info.is_tap && (info.flags & IFF_RUNNING) != 0) {
+	if (link_find(rtnl, tap_device(&tap->config), &info, NULL) == 0 && detach_must_delete(tap, &info)) {
 		tap->detach_rtnl = rtnl;
 		tap->detach_ifindex = info.ifindex;
 	} else {
@@ -90,7 +106,7 @@ tap_detach(struct tap *tap, bool keep)
 		if (i != TAP_SOCKET_NFLOG)
 			detach_close(&tap->sockets[i]);
 	if (!keep) {
-		detach_tap(tap);
+		detach_device(tap);
 		if (tap->netns_published)
 			netns_unpublish(tap->netns_path);
 	}

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A container's namespace with a way out of its own is no sandbox, and is not called one.
+# Namespaces of containers: one with a way out of its own is no sandbox, and is not called one; one that was detached can
+# be attached again.
 
 bats_require_minimum_version 1.5.0
 load ../lab/lab
@@ -71,4 +72,19 @@ refused() {
 	posternd_start
 	run guest dual curl -sS https://news.lab-site.org/
 	equal "after a restart" "lab web server for news.lab-site.org" "$output"
+}
+
+@test "a container can be attached again at once, while its last refusals are still being counted" {
+	namespace
+	mkdir -p "$LAB/guest/dual"
+	echo "nameserver $GATEWAY4" >"$LAB/guest/dual/resolv.conf"
+	for i in 1 2 3 4 5; do
+		postern attach dual --netns /run/netns/pl-guest-dual --allow news.lab-site.org
+		guest_fails dual curl -sS "http://$NET4.$OTHER/"
+		run guest dual curl -sS https://news.lab-site.org/
+		equal "page, time $i" "lab web server for news.lab-site.org" "$output"
+		postern detach dual
+	done
+	gone() { ! ip -n pl-guest-dual link show eth0; }
+	wait_for 2 gone
 }
