@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 /* Kept free in the text of errors for "(123456 more errors)". */
 #define MORE_ROOM 32
 /* How much of the file's name a complaint repeats, escaped; the rest of the text is for what is wrong. */
@@ -200,8 +198,6 @@ events_want_scalar(struct events *e, const char *wants, bool *ret_ok)
 static int
 key_find(struct events *e, struct events_keys *keys)
 {
-	static const char *const later[] = {"include", "limits", "mode", "expires", "uses", "subdomains", "shared"};
-
 	for (size_t i = 0; i < keys->count; i++) {
 		if (!events_scalar_is(e, keys->words[i]))
 			continue;
@@ -212,12 +208,6 @@ key_find(struct events *e, struct events_keys *keys)
 		}
 		keys->seen[i] = events_here(e);
 		return (int)i;
-	}
-	for (size_t i = 0; i < COUNT(later); i++) {
-		if (events_scalar_is(e, later[i])) {
-			events_report(e, events_here(e), "'%s' is not supported by this version; remove it", later[i]);
-			return EVENTS_KEY_SKIPPED;
-		}
 	}
 	if (e->event.type == YAML_SCALAR_EVENT)
 		events_report(e, events_here(e), "unknown key '%s'; known here: %s", events_quote(e).text, keys->known);

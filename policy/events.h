@@ -17,7 +17,7 @@
 /* How much of a wrong value a message repeats, escaped. */
 #define EVENTS_QUOTE_MAX 80
 /* Keys that a mapping may know. */
-#define EVENTS_KEYS_MAX 8
+#define EVENTS_KEYS_MAX 16
 
 struct place {
 	size_t line, column; /* from 1 */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A policy in memory: building, merging, reading from a file, printing. The reader of its text is policy_parse.c. */
+/* A policy in memory: building, merging, reading from a file. The reader of its text is policy_parse.c, the printer
+ * policy_format.c. */
 #include "policy/policy.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -169,78 +169,4 @@ policy_read_file(const char *path, struct policy *ret_policy, struct error *err)
 		result = policy_parse(text, len, name, ret_policy, err);
 	free(text);
 	return result;
-}
-
-static void
-ports_print(FILE *out, const struct rule *rule)
-{
-	fprintf(out, "    ports: [");
-	for (size_t i = 0; i < rule->range_count; i++) {
-		const struct port_range *range = &rule->ranges[i];
-
-		fprintf(out, i == 0 ? "" : ", ");
-		if (range->first == range->last)
-			fprintf(out, "%u", range->first);
-		else
-			fprintf(out, "\"%u-%u\"", range->first, range->last);
-	}
-	fprintf(out, "]\n");
-}
-
-/* Names and prefixes are quoted always: "*" and ":" mean something else to YAML. */
-static void
-rule_print(FILE *out, const struct rule *rule)
-{
-	char prefix[ADDR_TEXT_MAX + 4];
-
-	if (rule->kind == RULE_HOST)
-		fprintf(out, "  - host: \"%s%s\"\n", rule->wildcard ? "*." : "", rule->name.text);
-	else
-		fprintf(out, "  - cidr: \"%s\"\n", prefix_format(&rule->prefix, prefix));
-	if (rule->range_count > 0)
-		ports_print(out, rule);
-	if (rule->proto == IPPROTO_UDP)
-		fprintf(out, "    udp: true\n");
-}
-
-static void
-list_print(FILE *out, const struct policy *policy, enum rule_action action, const char *key)
-{
-	bool any = false;
-
-	for (size_t i = 0; i < policy->rule_count; i++) {
-		if (policy->rules[i].action != action)
-			continue;
-		if (!any)
-			fprintf(out, "%s:\n", key);
-		any = true;
-		rule_print(out, &policy->rules[i]);
-	}
-	if (!any)
-		fprintf(out, "%s: []\n", key);
-}
-
-char *
-policy_format(const struct policy *policy)
-{
-	char *text = NULL;
-	size_t len = 0;
-	FILE *out = open_memstream(&text, &len);
-	bool failed;
-
-	if (out == NULL)
-		return NULL;
-	fprintf(out, "version: 1\n");
-	if (policy->name[0] != '\0')
-		fprintf(out, "name: \"%s\"\n", policy->name);
-	if (policy->ech_set)
-		fprintf(out, "ech: %s\n", policy->ech == POLICY_ECH_DENY ? "deny" : "grease-ok");
-	list_print(out, policy, RULE_ALLOW, "allow");
-	list_print(out, policy, RULE_DENY, "deny");
-	failed = ferror(out) != 0;
-	if (fclose(out) != 0 || failed) {
-		free(text);
-		return NULL;
-	}
-	return text;
 }

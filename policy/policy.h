@@ -47,6 +47,9 @@ struct policy {
 void policy_init(struct policy *policy);
 void policy_free(struct policy *policy); /* accepts a zeroed one */
 
+/* Can it be NAME in "preset:NAME": lower-case letters, digits and '-', so that it is a file name and nothing more? */
+bool policy_preset_is_name(const char *text, size_t len);
+
 /* Append a copy. 0, or -1 with ERROR_LIMIT. */
 int policy_add(struct policy *policy, const struct rule *rule, struct error *err);
 

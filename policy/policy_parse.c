@@ -9,201 +9,58 @@
  *
  * Reading goes on after a complaint, so that one run shows all of them; a policy is handed out only if there was none.
  * The functions return -1 only when events.c says that nothing more can be read. */
-#include "policy/events.h"
-#include "policy/policy.h"
+#include "policy/policy_parse.h"
 
-#include "base/escape.h"
-
-#include <stdio.h>
+#include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+/* In front of a preset's name. */
+#define PRESET_MARK "preset:"
 
-struct parse {
-	struct events in;
-	struct policy policy;
-	bool version_seen;
+/* In the order of root_words. */
+enum { ROOT_VERSION = 0, ROOT_NAME, ROOT_INCLUDE, ROOT_MODE, ROOT_ECH, ROOT_LIMITS, ROOT_ALLOW, ROOT_DENY };
+
+static const char *const root_words[] = {"version", "name", "include", "mode", "ech", "limits", "allow", "deny"};
+static const char *const entry_words[] = {
+    "host", "cidr", "country", "asn", "ports", "udp", "subdomains", "shared", "expires", "uses", "limits"};
+static const char *const limits_words[] = {"connections", "new_connections_per_minute", "dns_queries_per_second",
+    "unique_names_per_minute", "upload", "download"};
+static const char *const rule_limits_words[] = {"connections", "upload", "download"};
+static const char *const limit_words[] = {"soft", "hard"};
+
+struct level {
+	const char *const *words;
+	size_t count;
+	const char *known; /* the words for a person */
 };
 
-/* One entry of "allow" or "deny" while it is read. */
-struct entry {
-	struct rule rule;
-	struct place target_at; /* of the value of host or cidr; line 0: none yet */
-	bool udp;
+static const struct level levels[] = {
+    [PARSE_ROOT] = {root_words, COUNT(root_words), "version, name, include, mode, ech, limits, allow, deny"},
+    [PARSE_ENTRY] = {entry_words, COUNT(entry_words),
+	"host, cidr, country, asn, ports, udp, subdomains, shared, expires, uses, limits"},
+    [PARSE_LIMITS] = {limits_words, COUNT(limits_words),
+	"connections, new_connections_per_minute, dns_queries_per_second, unique_names_per_minute, upload, download"},
+    [PARSE_RULE_LIMITS] = {rule_limits_words, COUNT(rule_limits_words), "connections, upload, download"},
+    [PARSE_LIMIT] = {limit_words, COUNT(limit_words), "soft, hard"},
 };
+static_assert(COUNT(levels) == PARSE_LEVEL_MAX, "one row per level");
+static_assert(COUNT(limits_words) == LIMIT_KIND_MAX, "one word per kind of limit, in that order");
+static_assert(COUNT(entry_words) <= EVENTS_KEYS_MAX, "each key's place is kept");
 
-static int
-read_target(struct parse *p, struct entry *entry, bool is_host)
+const char *const *
+parse_keys(enum parse_level level, size_t *ret_count)
 {
-	const char *text;
-	struct error err;
-	size_t len;
-	bool ok;
-
-	if (events_want_scalar(&p->in,
-		is_host ? "a host name, as in example.com" : "an address range, as in 140.82.112.0/20", &ok) < 0)
-		return -1;
-	if (entry->target_at.line != 0) {
-		events_report(&p->in, events_here(&p->in), "an entry has either 'host' or 'cidr'; make it two entries");
-		return 0;
-	}
-	entry->target_at = events_here(&p->in);
-	if (!ok)
-		return 0;
-	text = events_scalar(&p->in, &len);
-	if ((is_host ? rule_set_host : rule_set_cidr)(&entry->rule, text, len, &err) < 0)
-		events_report(&p->in, events_here(&p->in), "%s", err.text);
-	return 0;
+	*ret_count = levels[level].count;
+	return levels[level].words;
 }
 
-static int
-read_port(struct parse *p, struct entry *entry)
+struct events_keys
+parse_keys_begin(enum parse_level level)
 {
-	const char *text;
-	struct error err;
-	size_t len;
-	bool ok;
-
-	if (events_want_scalar(&p->in, "a port, as in 22 or \"8000-8010\"", &ok) < 0)
-		return -1;
-	if (!ok)
-		return 0;
-	text = events_scalar(&p->in, &len);
-	if (rule_add_ports(&entry->rule, text, len, &err) < 0)
-		events_report(&p->in, events_here(&p->in), "%s", err.text);
-	return 0;
-}
-
-static int
-read_ports(struct parse *p, struct entry *entry)
-{
-	bool any = false;
-
-	if (p->in.event.type != YAML_SEQUENCE_START_EVENT)
-		return read_port(p, entry);
-	for (;;) {
-		if (events_next(&p->in) < 0)
-			return -1;
-		if (p->in.event.type == YAML_SEQUENCE_END_EVENT)
-			break;
-		any = true;
-		if (read_port(p, entry) < 0)
-			return -1;
-	}
-	if (!any)
-		events_report(&p->in, events_here(&p->in), "the list of ports is empty; name one or leave 'ports' out");
-	return 0;
-}
-
-static int
-read_udp(struct parse *p, struct entry *entry)
-{
-	bool ok;
-
-	if (events_want_scalar(&p->in, "true or false", &ok) < 0)
-		return -1;
-	entry->udp = events_scalar_is_plain(&p->in) && events_scalar_is(&p->in, "true");
-	if (ok && !entry->udp && !(events_scalar_is_plain(&p->in) && events_scalar_is(&p->in, "false")))
-		events_report(&p->in, events_here(&p->in), "'%s' is neither true nor false; write true",
-		    events_quote(&p->in).text);
-	return 0;
-}
-
-/* All keys are read: give protocol and ports their final form, check, append. */
-static int
-entry_finish(struct parse *p, struct entry *entry, struct place at)
-{
-	struct rule *rule = &entry->rule;
-	char line[24], file[RULE_ORIGIN_MAX];
-	struct error err;
-	int room;
-
-	if (entry->target_at.line == 0) {
-		events_report(&p->in, at, "the entry names neither 'host' nor 'cidr'");
-		return 0;
-	}
-	if (entry->udp && rule->action == RULE_DENY && rule->range_count == 0) {
-		rule->ranges[0] = (struct port_range){1, UINT16_MAX};
-		rule->range_count = 1;
-	}
-	if (entry->udp)
-		rule->proto = IPPROTO_UDP;
-	else if (rule->action == RULE_ALLOW || rule->range_count > 0)
-		rule->proto = IPPROTO_TCP;
-	if (rule_check(rule, &err) < 0) {
-		events_report(&p->in, entry->target_at, "%s", err.text);
-		return 0;
-	}
-	/* A long path loses its end, not the line number. */
-	room = RULE_ORIGIN_MAX - 1 - snprintf(line, sizeof(line), ":%zu", at.line);
-	escape_terminal(p->in.file, strlen(p->in.file), file, sizeof(file));
-	snprintf(rule->origin, sizeof(rule->origin), "%.*s%s", room, file, line);
-	if (policy_add(&p->policy, rule, &err) < 0) {
-		events_report(&p->in, at, "%s", err.text);
-		p->in.code = err.code;
-		return -1;
-	}
-	return 0;
-}
-
-static int
-read_entry(struct parse *p, enum rule_action action)
-{
-	static const char *const words[] = {"host", "cidr", "ports", "udp"};
-	struct entry entry = {.rule = {.action = action}};
-	struct events_keys keys = {.words = words, .count = COUNT(words), .known = "host, cidr, ports, udp"};
-	struct place at = events_here(&p->in);
-	size_t errors_before = p->in.error_count;
-	int key, result = 0;
-
-	if (p->in.event.type != YAML_MAPPING_START_EVENT) {
-		if (p->in.event.type == YAML_SCALAR_EVENT && !events_is_null(&p->in))
-			events_report(&p->in, at, "an entry is 'host: NAME' or 'cidr: RANGE'; write '- host: \"%s\"'",
-			    events_quote(&p->in).text);
-		else if (p->in.event.type != YAML_ALIAS_EVENT)
-			events_report(&p->in, at, "an entry is 'host: NAME' or 'cidr: RANGE'");
-		return events_skip(&p->in);
-	}
-	for (;;) {
-		if (events_next_key(&p->in, &keys, &key) < 0)
-			return -1;
-		if (key == EVENTS_KEY_END)
-			break;
-		if (key == 0 || key == 1)
-			result = read_target(p, &entry, key == 0);
-		else if (key == 2)
-			result = read_ports(p, &entry);
-		else if (key == 3)
-			result = read_udp(p, &entry);
-		if (result < 0)
-			return -1;
-	}
-	return p->in.error_count > errors_before ? 0 : entry_finish(p, &entry, at);
-}
-
-static int
-read_rules(struct parse *p, enum rule_action action)
-{
-	const char *key = action == RULE_ALLOW ? "allow" : "deny";
-
-	p->policy.has_allow = p->policy.has_allow || action == RULE_ALLOW;
-	if (p->in.event.type != YAML_SEQUENCE_START_EVENT) {
-		if (events_is_null(&p->in))
-			events_report(
-			    &p->in, events_here(&p->in), "'%s' has no value; write '%s: []' for none", key, key);
-		else if (p->in.event.type != YAML_ALIAS_EVENT)
-			events_report(&p->in, events_here(&p->in),
-			    "'%s' is a list; begin each entry with '- host:' or '- cidr:'", key);
-		return events_skip(&p->in);
-	}
-	for (;;) {
-		if (events_next(&p->in) < 0)
-			return -1;
-		if (p->in.event.type == YAML_SEQUENCE_END_EVENT)
-			return 0;
-		if (read_entry(p, action) < 0)
-			return -1;
-	}
+	return (struct events_keys){
+	    .words = levels[level].words, .count = levels[level].count, .known = levels[level].known};
 }
 
 static int
@@ -218,6 +75,18 @@ read_version(struct parse *p)
 		events_report(&p->in, events_here(&p->in),
 		    "version '%s' is not supported; this program reads version: 1", events_quote(&p->in).text);
 	return 0;
+}
+
+bool
+policy_preset_is_name(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		bool alnum = (text[i] >= 'a' && text[i] <= 'z') || (text[i] >= '0' && text[i] <= '9');
+
+		if (!alnum && (i == 0 || text[i] != '-'))
+			return false;
+	}
+	return len > 0 && len < POLICY_INCLUDE_NAME_MAX;
 }
 
 static bool
@@ -271,12 +140,124 @@ read_ech(struct parse *p)
 }
 
 static int
+read_mode(struct parse *p)
+{
+	bool ok;
+
+	if (events_want_scalar(&p->in, "enforce or learn", &ok) < 0)
+		return -1;
+	p->policy.mode_set = true;
+	if (events_scalar_is(&p->in, "learn"))
+		p->policy.mode = POLICY_MODE_LEARN;
+	else if (ok && !events_scalar_is(&p->in, "enforce"))
+		events_report(
+		    &p->in, events_here(&p->in), "'%s' is neither enforce nor learn", events_quote(&p->in).text);
+	return 0;
+}
+
+static int
+include_add(struct parse *p, const char *name, size_t len)
+{
+	struct policy *policy = &p->policy;
+	struct policy_include include = {
+	    .line = (uint32_t)events_here(&p->in).line, .column = (uint32_t)events_here(&p->in).column};
+	struct policy_include *includes;
+
+	memcpy(include.preset, name, len);
+	for (size_t i = 0; i < policy->include_count; i++) {
+		if (memcmp(policy->includes[i].preset, include.preset, sizeof(include.preset)) == 0) {
+			events_report(&p->in, events_here(&p->in), "'%s' stands twice, first in line %u; keep one",
+			    events_quote(&p->in).text, policy->includes[i].line);
+			return 0;
+		}
+	}
+	if (policy->include_count == POLICY_INCLUDES_MAX) {
+		events_report(&p->in, events_here(&p->in), "more than %d presets", POLICY_INCLUDES_MAX);
+		return -1;
+	}
+	includes = reallocarray(policy->includes, policy->include_count + 1, sizeof(*includes));
+	if (includes == NULL) {
+		events_report(&p->in, events_here(&p->in), "no memory to read it");
+		p->in.code = ERROR_LIMIT;
+		return -1;
+	}
+	policy->includes = includes;
+	policy->includes[policy->include_count++] = include;
+	return 0;
+}
+
+static int
+read_preset(struct parse *p)
+{
+	size_t mark = strlen(PRESET_MARK), len;
+	const char *text;
+	bool ok;
+
+	if (events_want_scalar(&p->in, "a preset, as in preset:npm", &ok) < 0)
+		return -1;
+	if (!ok)
+		return 0;
+	text = events_scalar(&p->in, &len);
+	if (len > mark && memcmp(text, PRESET_MARK, mark) == 0 && policy_preset_is_name(text + mark, len - mark))
+		return include_add(p, text + mark, len - mark);
+	events_report(&p->in, events_here(&p->in),
+	    "'%s' is no preset; write preset:NAME, as in preset:npm (lower-case letters, digits and '-')",
+	    events_quote(&p->in).text);
+	return 0;
+}
+
+static int
+read_include(struct parse *p)
+{
+	if (p->in.event.type != YAML_SEQUENCE_START_EVENT) {
+		if (events_is_null(&p->in))
+			events_report(
+			    &p->in, events_here(&p->in), "'include' has no value; write 'include: []' for none");
+		else if (p->in.event.type != YAML_ALIAS_EVENT)
+			events_report(&p->in, events_here(&p->in), "'include' is a list, as in [preset:npm]");
+		return events_skip(&p->in);
+	}
+	for (;;) {
+		if (events_next(&p->in) < 0)
+			return -1;
+		if (p->in.event.type == YAML_SEQUENCE_END_EVENT)
+			return 0;
+		if (read_preset(p) < 0)
+			return -1;
+	}
+}
+
+static int
+read_value(struct parse *p, int key)
+{
+	switch (key) {
+	case ROOT_VERSION:
+		return read_version(p);
+	case ROOT_NAME:
+		return read_name(p);
+	case ROOT_INCLUDE:
+		return read_include(p);
+	case ROOT_MODE:
+		return read_mode(p);
+	case ROOT_ECH:
+		return read_ech(p);
+	case ROOT_LIMITS:
+		return parse_limits(p, false, &p->policy.limits);
+	case ROOT_ALLOW:
+		return parse_rules(p, RULE_ALLOW);
+	case ROOT_DENY:
+		return parse_rules(p, RULE_DENY);
+	default:
+		return 0; /* skipped already */
+	}
+}
+
+static int
 read_root(struct parse *p)
 {
-	static const char *const words[] = {"version", "name", "allow", "deny", "ech"};
-	struct events_keys keys = {.words = words, .count = COUNT(words), .known = "version, name, allow, deny, ech"};
+	struct events_keys keys = parse_keys_begin(PARSE_ROOT);
 	struct place at = events_here(&p->in);
-	int key, result = 0;
+	int key;
 
 	if (p->in.event.type != YAML_MAPPING_START_EVENT) {
 		events_report(&p->in, at,
@@ -289,15 +270,7 @@ read_root(struct parse *p)
 			return -1;
 		if (key == EVENTS_KEY_END)
 			break;
-		if (key == 0)
-			result = read_version(p);
-		else if (key == 1)
-			result = read_name(p);
-		else if (key == 2 || key == 3)
-			result = read_rules(p, key == 2 ? RULE_ALLOW : RULE_DENY);
-		else if (key == 4)
-			result = read_ech(p);
-		if (result < 0)
+		if (read_value(p, key) < 0)
 			return -1;
 	}
 	if (!p->version_seen)
@@ -337,6 +310,7 @@ policy_parse(const char *text, size_t len, const char *file, struct policy *ret_
 	if (result == 0)
 		result = read_stream(&p);
 	events_close(&p.in);
+	free(p.places);
 	if (result == 0 && p.in.error_count == 0) {
 		*ret_policy = p.policy;
 		return 0;

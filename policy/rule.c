@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* One rule: reading its word form strictly, checking it, printing it.
+/* One rule: reading its word form strictly, printing it, comparing it.
  *
- * A rule that cannot apply is refused when it is read, not ignored when traffic comes: what is on the never list, ports
- * that never leave (53, UDP 443), patterns that are not a whole leftmost "*". Texts are (pointer, length) throughout and
+ * Patterns are a whole leftmost "*" and nothing else; what a rule may say beyond its form is rule_check.c's. Texts are (pointer, length) throughout and
  * every complaint names the remedy. */
 #include "policy/rule.h"
+
+#include "policy/country.h"
+#include "policy/quantity.h"
 
 #include "base/escape.h"
 
@@ -17,8 +19,9 @@
 /* How much of a wrong word a message repeats, escaped. */
 #define QUOTE_MAX 160
 
-#define PORT_DNS 53
-#define PORT_HTTPS 443
+/* What says in a word that it is about a place; no host can be meant, since those have a dot. */
+#define WORD_COUNTRY "country:"
+#define WORD_ASN "asn:"
 
 struct quote {
 	char text[QUOTE_MAX];
@@ -151,6 +154,39 @@ rule_set_cidr(struct rule *rule, const char *text, size_t len, struct error *err
 	    err, "'%s' is no address range; write it as 140.82.112.0/20 or 2600::/32", quote(text, len).text);
 }
 
+int
+rule_set_country(struct rule *rule, const char *text, size_t len, struct error *err)
+{
+	char code[3] = "";
+
+	rule->kind = RULE_COUNTRY;
+	for (size_t i = 0; i < len && len == 2; i++)
+		code[i] = text[i] >= 'a' && text[i] <= 'z' ? (char)(text[i] - ('a' - 'A')) : text[i];
+	if (memcmp(code, "UK", 2) == 0)
+		return complain(err, "'%s' is no country code; the United Kingdom's is GB", quote(text, len).text);
+	if (len != 2 || !country_is_code(code))
+		return complain(
+		    err, "'%s' is no country code; write its two letters of ISO 3166, as in KP", quote(text, len).text);
+	memcpy(rule->country, code, sizeof(code));
+	return 0;
+}
+
+int
+rule_set_asn(struct rule *rule, const char *text, size_t len, struct error *err)
+{
+	size_t lead = len > 2 && (text[0] == 'A' || text[0] == 'a') && (text[1] == 'S' || text[1] == 's') ? 2 : 0;
+	uint64_t asn;
+
+	rule->kind = RULE_ASN;
+	if (!quantity_parse_count(text + lead, len - lead, UINT32_MAX, &asn) || asn == 0)
+		return complain(err, "'%s' is no number of an autonomous system; write 1 to 4294967295, as in 64500",
+		    quote(text, len).text);
+	if (lead > 0)
+		return complain(err, "'%s': write the number alone, %u", quote(text, len).text, (unsigned int)asn);
+	rule->asn = (uint32_t)asn;
+	return 0;
+}
+
 /* Decimal, no sign, no leading zero, 1..65535; 0 when it is not. */
 static uint16_t
 port_parse(const char *text, size_t len)
@@ -259,6 +295,24 @@ bracket_parse(struct rule *rule, const char *word, size_t len, struct error *err
 	return rule_parse_ports(rule, close + 2, rest - 1, err);
 }
 
+/* "country:KP", "asn:64500", each with or without ":ports". */
+static int
+place_parse(struct rule *rule, const char *word, size_t len, size_t lead, struct error *err)
+{
+	const char *text = word + lead, *colon = memchr(text, ':', len - lead);
+	size_t target = colon == NULL ? len - lead : (size_t)(colon - text);
+
+	if ((word[0] == 'c' ? rule_set_country : rule_set_asn)(rule, text, target, err) < 0)
+		return -1;
+	return colon == NULL ? 0 : rule_parse_ports(rule, colon + 1, len - lead - target - 1, err);
+}
+
+static bool
+begins(const char *word, size_t len, const char *lead)
+{
+	return len >= strlen(lead) && memcmp(word, lead, strlen(lead)) == 0;
+}
+
 static int
 word_parse(struct rule *rule, const char *word, size_t len, struct error *err)
 {
@@ -272,6 +326,10 @@ word_parse(struct rule *rule, const char *word, size_t len, struct error *err)
 		return complain(err, "the rule is longer than %d bytes", RULE_WORD_MAX);
 	if (holds(word, len, "://") || holds(word, len, "@"))
 		return host_look(word, len, err);
+	if (begins(word, len, WORD_COUNTRY))
+		return place_parse(rule, word, len, sizeof(WORD_COUNTRY) - 1, err);
+	if (begins(word, len, WORD_ASN))
+		return place_parse(rule, word, len, sizeof(WORD_ASN) - 1, err);
 	if (word[0] == '[')
 		return bracket_parse(rule, word, len, err);
 	if (holds(word, len, "[") || holds(word, len, "]"))
@@ -310,141 +368,6 @@ rule_parse(enum rule_action action, const char *word, struct rule *ret_rule, str
 	return 0;
 }
 
-static bool
-names_port(const struct rule *rule, uint16_t port)
-{
-	for (size_t i = 0; i < rule->range_count; i++)
-		if (rule->ranges[i].first <= port && port <= rule->ranges[i].last)
-			return true;
-	return false;
-}
-
-static int
-check_shape(const struct rule *rule, struct error *err)
-{
-	if (rule->range_count > RULE_RANGES_MAX)
-		return complain(err, "more than %d port ranges in one rule; split it", RULE_RANGES_MAX);
-	for (size_t i = 0; i < rule->range_count; i++)
-		if (rule->ranges[i].first == 0 || rule->ranges[i].first > rule->ranges[i].last ||
-		    (i > 0 && rule->ranges[i].first <= rule->ranges[i - 1].last))
-			return complain(err, "port ranges are out of order");
-	if (rule->proto != IPPROTO_TCP && rule->proto != IPPROTO_UDP &&
-	    (rule->proto != 0 || rule->action == RULE_ALLOW))
-		return complain(err, "rules are for TCP or UDP");
-	if (rule->action == RULE_DENY && (rule->proto == 0) != (rule->range_count == 0))
-		return complain(err, "a deny rule names both protocol and ports, or neither");
-	if (rule->kind == RULE_HOST && rule->wildcard && rule->subdomains)
-		return complain(err,
-		    "'*.%s' with subdomains is said twice; write the host without '*.', or leave "
-		    "subdomains out",
-		    rule->name.text);
-	if (rule->kind != RULE_HOST && (rule->subdomains || rule->shared))
-		return complain(err, "subdomains and shared are for hosts only");
-	return 0;
-}
-
-static int
-check_ports(const struct rule *rule, struct error *err)
-{
-	unsigned int count = 0;
-
-	for (size_t i = 0; i < rule->range_count; i++)
-		count += rule->ranges[i].last - rule->ranges[i].first + 1u;
-	if (rule->range_count == 0 && rule->kind == RULE_CIDR)
-		return complain(err, "a rule for addresses must name its ports, as in 140.82.112.0/20:22");
-	if (rule->range_count == 0 && rule->proto == IPPROTO_UDP)
-		return complain(err, "a rule for UDP must name its ports, as in example.com:5000/udp");
-	if (names_port(rule, PORT_DNS))
-		return complain(
-		    err, "port 53 cannot be allowed: DNS is answered by postern itself; leave the port out");
-	if (rule->proto == IPPROTO_UDP && names_port(rule, PORT_HTTPS))
-		return complain(
-		    err, "UDP port 443 (QUIC) cannot be allowed: browsers fall back to TCP, where names are checked");
-	if (rule->proto == IPPROTO_UDP && count > RULE_UDP_PORTS_MAX)
-		return complain(err, "%u UDP ports in one rule; at most %d can be served", count, RULE_UDP_PORTS_MAX);
-	if (rule->kind == RULE_HOST && count > RULE_HOST_PORTS_MAX)
-		return complain(err, "%u ports for one host; at most %d can be opened", count, RULE_HOST_PORTS_MAX);
-	return 0;
-}
-
-static int
-check_cidr(const struct rule *rule, struct error *err)
-{
-	char text[ADDR_TEXT_MAX + 4];
-	const struct never_prefix *row;
-
-	if (!prefix_touches_never(&rule->prefix, &row))
-		return 0;
-	prefix_format(&rule->prefix, text);
-	if (row->prefix.bits == rule->prefix.bits)
-		return complain(err, "%s is %s and can never be allowed", text, row->why);
-	if (row->prefix.bits < rule->prefix.bits)
-		return complain(err, "%s lies in %s (%s) and can never be allowed", text, row->text, row->why);
-	return complain(err, "%s holds %s (%s), which can never be allowed; name the public ranges you need", text,
-	    row->text, row->why);
-}
-
-static int
-check_host(const struct rule *rule, struct error *err)
-{
-	const struct never_name *row;
-
-	if (rule->wildcard && memchr(rule->name.text, '.', rule->name.len) == NULL)
-		return complain(err, "'*.%s' spans a whole top-level domain; name the hosts you need", rule->name.text);
-	row = name_never(&rule->name);
-	if (row != NULL)
-		return complain(
-		    err, "host name '%s' can never be allowed: %s (%s)", rule->name.text, row->why, row->name);
-	return 0;
-}
-
-/* Deadline, count and limits; what an entry of YAML and the command line's options may say. */
-static int
-check_terms(const struct rule *rule, struct error *err)
-{
-	if (rule->expires_us < 0 || rule->expires_after_s > RULE_EXPIRES_AFTER_MAX_S ||
-	    (rule->expires_us != 0 && rule->expires_after_s != 0))
-		return complain(err, "the expiry is out of range");
-	if (rule->action == RULE_DENY && (rule->uses != 0 || limits_any(&rule->limits) || rule->bound))
-		return complain(err, "a deny rule has neither uses nor limits; remove them");
-	if (rule->uses > RULE_USES_MAX)
-		return complain(err, "%u uses; at most %d can be counted", rule->uses, RULE_USES_MAX);
-	for (size_t kind = 0; kind < LIMIT_KIND_MAX; kind++) {
-		struct limit limit = rule->limits.of[kind];
-
-		if (!limit_is_sound((enum limit_kind)kind, limit) ||
-		    (limit.hard != 0 && !limit_kind_is_of_rules((enum limit_kind)kind)))
-			return complain(err, "a rule has no such limit: %s", limit_kind_text((unsigned int)kind));
-	}
-	return 0;
-}
-
-static int
-check_target(const struct rule *rule, struct error *err)
-{
-	switch (rule->kind) {
-	case RULE_HOST:
-		return check_host(rule, err);
-	case RULE_CIDR:
-		return check_cidr(rule, err);
-	case RULE_COUNTRY:
-	case RULE_ASN:
-		break;
-	}
-	return complain(err, "a country or ASN can be denied only: where an address is says nothing of who has it");
-}
-
-int
-rule_check(const struct rule *rule, struct error *err)
-{
-	if (check_shape(rule, err) < 0 || check_terms(rule, err) < 0)
-		return -1;
-	/* A deny rule may name what is refused anyway. */
-	if (rule->action == RULE_DENY)
-		return 0;
-	return check_target(rule, err) < 0 ? -1 : check_ports(rule, err);
-}
-
 static size_t
 ports_format(const struct rule *rule, char *text, size_t size)
 {
@@ -474,9 +397,9 @@ target_format(const struct rule *rule, char ret_text[RULE_TEXT_MAX])
 	case RULE_HOST:
 		return snprintf(ret_text, RULE_TEXT_MAX, "%s%s", rule->wildcard ? "*." : "", rule->name.text);
 	case RULE_COUNTRY:
-		return snprintf(ret_text, RULE_TEXT_MAX, "country:%.2s", rule->country);
+		return snprintf(ret_text, RULE_TEXT_MAX, WORD_COUNTRY "%.2s", rule->country);
 	case RULE_ASN:
-		return snprintf(ret_text, RULE_TEXT_MAX, "asn:%u", rule->asn);
+		return snprintf(ret_text, RULE_TEXT_MAX, WORD_ASN "%u", rule->asn);
 	case RULE_CIDR:
 		break;
 	}

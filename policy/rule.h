@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* One rule of a policy, and its one-word form: "host", "*.host:22,443", "140.82.112.0/20:22", "dns.example:5000/udp". */
+/* One rule of a policy, and its one-word form: "host", "*.host:22,443", "140.82.112.0/20:22", "dns.example:5000/udp",
+ * "country:KP", "asn:64500:25". */
 #ifndef POSTERN_POLICY_RULE_H
 #define POSTERN_POLICY_RULE_H
 
@@ -66,10 +67,12 @@ int rule_check(const struct rule *rule, struct error *err);
 /* Parse "22", "8000-8010" and lists of them ("22,443"), optional "/udp" or "/tcp" at the end. */
 int rule_parse_ports(struct rule *rule, const char *text, size_t len, struct error *err);
 
-/* The parts of YAML's entries. text is a host name or "*." and one; an address or a prefix; "22" or "8000-8010" (added to
+/* The parts of YAML's entries. text is a host name or "*." and one; an address or a prefix; "KP"; "64500"; "22" or "8000-8010" (added to
  * the ranges that are there, kept sorted and merged). 0 or -1 with a text that says how to mend it. */
 int rule_set_host(struct rule *rule, const char *text, size_t len, struct error *err);
 int rule_set_cidr(struct rule *rule, const char *text, size_t len, struct error *err);
+int rule_set_country(struct rule *rule, const char *text, size_t len, struct error *err);
+int rule_set_asn(struct rule *rule, const char *text, size_t len, struct error *err);
 int rule_add_ports(struct rule *rule, const char *text, size_t len, struct error *err);
 
 /* The word form, canonical: rule_parse of it gives the same rule, but for what words do not say: "subdomains" (printed

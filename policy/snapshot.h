@@ -50,7 +50,8 @@ struct addr_range {
 	uint16_t port_first, port_last;
 };
 
-/* Compile to a sealed memfd (all four seals). Returns the descriptor (caller owns) or -1 with ERROR_POLICY/ERROR_LIMIT. */
+/* Compile to a sealed memfd (all four seals). Relative expiries and includes must be resolved (policy_resolve,
+ * policy/layers.h); a policy that still has some is refused. Returns the descriptor (caller owns) or -1 with ERROR_POLICY/ERROR_LIMIT. */
 int snapshot_compile(const struct policy *policy, struct error *err);
 
 /* Map and verify. The descriptor may be closed afterwards. NULL with ERROR_CORRUPT when anything is out of bounds or

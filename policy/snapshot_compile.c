@@ -88,6 +88,9 @@ rule_is_final(const struct rule *rule, struct error *err)
 static int
 policy_check(const struct policy *policy, struct error *err)
 {
+	if (policy->include_count != 0)
+		return error_set(err, ERROR_POLICY, "preset:%s is included, and nobody has put it in its place",
+		    policy->includes[0].preset);
 	for (size_t kind = 0; kind < LIMIT_KIND_MAX; kind++)
 		if (!limit_is_sound((enum limit_kind)kind, policy->limits.of[kind]))
 			return error_set(

@@ -15,7 +15,7 @@ expect_same(const struct policy *policy, const struct policy *again, enum rule_a
 	for (size_t i = 0; i < policy->rule_count; i++) {
 		if (policy->rules[i].action != action)
 			continue;
-		if (!rule_equal(&policy->rules[i], &again->rules[(*at)++]))
+		if (!rule_identical(&policy->rules[i], &again->rules[(*at)++]))
 			abort();
 	}
 }
@@ -32,6 +32,9 @@ expect_round_trip(const struct policy *policy)
 	if (policy_parse(text, strlen(text), "printed", &again, NULL) < 0 || again.rule_count != policy->rule_count)
 		abort();
 	if (strcmp(again.name, policy->name) != 0 || again.ech != policy->ech || again.ech_set != policy->ech_set)
+		abort();
+	if (again.mode != policy->mode || again.mode_set != policy->mode_set || again.has_allow != policy->has_allow ||
+	    again.include_count != policy->include_count || !limits_equal(&again.limits, &policy->limits))
 		abort();
 	expect_same(policy, &again, RULE_ALLOW, &at);
 	expect_same(policy, &again, RULE_DENY, &at);
@@ -69,6 +72,8 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		return 0;
 	}
 	expect_round_trip(&policy);
+	policy.include_count = 0;
+	policy_resolve(&policy, INT64_C(1700000000000000));
 	expect_opens(&policy);
 	policy_free(&policy);
 	return 0;

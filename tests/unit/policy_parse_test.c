@@ -145,18 +145,115 @@ text_that_is_refused(void **state)
 	    {HEAD "version: 1\n", "p.yaml:2:1: 'version' stands twice, first in line 1"},
 	    {HEAD "allow: []\nallow: []\n", "p.yaml:3:1: 'allow' stands twice, first in line 2"},
 	    {HEAD "\"allow\": []\nallow: []\n", "stands twice"},
-	    {HEAD "alow: []\n", "p.yaml:2:1: unknown key 'alow'; known here: version, name, allow, deny, ech"},
+	    {HEAD "alow: []\n",
+		"p.yaml:2:1: unknown key 'alow'; known here: version, name, include, mode, ech, limits,"},
 	    {HEAD "Allow: []\n", "unknown key"},
 	    {HEAD "<<: {}\n", "unknown key '<<'"},
 	    {HEAD "? [a]\n: b\n", "a key is a single word"},
 	    {HEAD "? {a: b}\n: [c, {d: e}]\n", "a key is a single word"},
-	    {HEAD "include: [preset:x]\n", "'include' is not supported by this version"},
-	    {HEAD "limits: {upload: 1}\n", "'limits' is not supported"},
-	    {HEAD "mode: audit\n", "'mode' is not supported"},
-	    {HEAD "allow:\n  - host: a.example\n    expires: 2h\n", "p.yaml:4:5: 'expires' is not supported"},
-	    {HEAD "allow:\n  - host: a.example\n    uses: 2\n", "'uses' is not supported"},
-	    {HEAD "allow:\n  - host: a.example\n    subdomains: true\n", "'subdomains' is not supported"},
-	    {HEAD "allow:\n  - host: a.example\n    shared: true\n", "'shared' is not supported"},
+	    {HEAD "include: preset:npm\n", "p.yaml:2:10: 'include' is a list, as in [preset:npm]"},
+	    {HEAD "include:\n", "'include' has no value; write 'include: []'"},
+	    {HEAD "include: {preset: npm}\n", "'include' is a list"},
+	    {HEAD "include: [npm]\n", "p.yaml:2:11: 'npm' is no preset; write preset:NAME"},
+	    {HEAD "include: [\"preset:\"]\n", "is no preset"},
+	    {HEAD "include: [\"preset:../../etc/shadow\"]\n", "is no preset"},
+	    {HEAD "include: [preset:NPM]\n", "is no preset"},
+	    {HEAD "include: [preset:-x]\n", "is no preset"},
+	    {HEAD "include: [preset:a, preset:b, preset:a]\n", "p.yaml:2:31: 'preset:a' stands twice, first in line 2"},
+	    {HEAD "include: [[preset:a]]\n", "p.yaml:2:11: a single value belongs here; write a preset"},
+	    {HEAD "include: [null]\n", "a value is missing"},
+	    {HEAD "mode: audit\n", "p.yaml:2:7: 'audit' is neither enforce nor learn"},
+	    {HEAD "mode: LEARN\n", "neither enforce nor learn"},
+	    {HEAD "mode: true\n", "neither enforce nor learn"},
+	    {HEAD "mode:\n", "a value is missing; write enforce or learn"},
+	    {HEAD "mode: [learn]\n", "a single value belongs here"},
+	    {HEAD "mode: learn\nmode: enforce\n", "'mode' stands twice"},
+	    {HEAD "limits:\n", "p.yaml:2:8: 'limits' has keys"},
+	    {HEAD "limits: {}\n", "p.yaml:2:9: 'limits' is empty"},
+	    {HEAD "limits: 5\n", "'limits' has keys"},
+	    {HEAD "limits: [upload]\n", "'limits' has keys"},
+	    {HEAD "limits: {uploads: 1}\n", "p.yaml:2:10: unknown key 'uploads'; known here: connections,"},
+	    {HEAD "limits: {upload: 1, upload: 2}\n", "'upload' stands twice"},
+	    {HEAD "limits: {upload: 0}\n", "p.yaml:2:18: '0' is no size"},
+	    {HEAD "limits: {upload: -1}\n", "is no size"},
+	    {HEAD "limits: {upload: 1.5GiB}\n", "is no size"},
+	    {HEAD "limits: {upload: 50 MiB}\n", "'50 MiB' is no size; write bytes, or KiB, MiB, GiB"},
+	    {HEAD "limits: {upload: 50mib}\n", "is no size"},
+	    {HEAD "limits: {upload: 50M}\n", "is no size"},
+	    {HEAD "limits: {upload: 50TiB}\n", "is no size"},
+	    {HEAD "limits: {upload: MiB}\n", "is no size"},
+	    {HEAD "limits: {upload: \"50\"}\n", "is no size"},
+	    {HEAD "limits: {upload: 0x50}\n", "is no size"},
+	    {HEAD "limits: {upload: 050}\n", "is no size"},
+	    {HEAD "limits: {upload: 1125899906842625}\n", "is no size"},
+	    {HEAD "limits: {upload: 1048577GiB}\n", "is no size"},
+	    {HEAD "limits: {upload: 18446744073709551617}\n", "is no size"},
+	    {HEAD "limits: {upload: 17179869184GiB}\n", "is no size"},
+	    {HEAD "limits: {upload: unlimited}\n", "is no size"},
+	    {HEAD "limits:\n  upload:\n", "a value is missing; write a size, as in 50MiB"},
+	    {HEAD "limits: {upload: [1]}\n", "a single value belongs here"},
+	    {HEAD "limits: {connections: 10KiB}\n", "p.yaml:2:23: '10KiB' is no number from 1 to 1000000000"},
+	    {HEAD "limits: {connections: 0}\n", "is no number"},
+	    {HEAD "limits: {connections: 1000000001}\n", "is no number"},
+	    {HEAD "limits: {connections: {soft: 1}}\n", "p.yaml:2:23: the limit has no 'hard'"},
+	    {HEAD "limits: {connections: {}}\n", "the limit has no 'hard'"},
+	    {HEAD "limits: {connections: {hard: 5, soft: 6}}\n", "p.yaml:2:39: soft is above hard"},
+	    {HEAD "limits: {connections: {hard: 5, hard: 6}}\n", "'hard' stands twice"},
+	    {HEAD "limits: {connections: {hard: 5, max: 6}}\n", "unknown key 'max'; known here: soft, hard"},
+	    {HEAD "limits: {connections: {hard: [5]}}\n", "a single value belongs here"},
+	    {HEAD "allow:\n  - host: a.example\n    expires: 0s\n", "p.yaml:4:14: '0s' is no expiry"},
+	    {HEAD "allow:\n  - host: a.example\n    expires: 2\n", "is no expiry; write for how long"},
+	    {HEAD "allow:\n  - host: a.example\n    expires: 2 h\n", "is no expiry"},
+	    {HEAD "allow:\n  - host: a.example\n    expires: -2h\n", "is no expiry"},
+	    {HEAD "allow:\n  - host: a.example\n    expires: 2H\n", "is no expiry"},
+	    {HEAD "allow:\n  - host: a.example\n    expires: 30m1h\n", "is no expiry"},
+	    {HEAD "allow:\n  - host: a.example\n    expires: 1h1h\n", "is no expiry"},
+	    {HEAD "allow:\n  - host: a.example\n    expires: 1000w\n", "is no expiry"},
+	    {HEAD "allow:\n  - host: a.example\n    expires: 99999999999999999999s\n", "is no expiry"},
+	    {HEAD "allow:\n  - host: a.example\n    expires: never\n", "is no expiry"},
+	    {HEAD "allow:\n  - host: a.example\n    expires: 2026-12-01\n", "is no expiry"},
+	    {HEAD "allow:\n  - host: a.example\n    expires: 2026-12-01T10:00\n", "is no expiry"},
+	    {HEAD "allow:\n  - host: a.example\n    expires: 2026-12-01 10:00:00Z\n", "is no expiry"},
+	    {HEAD "allow:\n  - host: a.example\n    expires: 2026-13-01T10:00:00Z\n", "is no expiry"},
+	    {HEAD "allow:\n  - host: a.example\n    expires: 2026-02-29T10:00:00Z\n", "is no expiry"},
+	    {HEAD "allow:\n  - host: a.example\n    expires: 2026-12-01T24:00:00Z\n", "is no expiry"},
+	    {HEAD "allow:\n  - host: a.example\n    expires: 2026-12-01T10:00:60Z\n", "is no expiry"},
+	    {HEAD "allow:\n  - host: a.example\n    expires: 2026-12-01T10:00:00+1:00\n", "is no expiry"},
+	    {HEAD "allow:\n  - host: a.example\n    expires: 1999-12-01T10:00:00Z\n", "is no expiry"},
+	    {HEAD "allow:\n  - host: a.example\n    expires: 2026-12-01T10:00:00.1234567Z\n", "is no expiry"},
+	    {HEAD "allow:\n  - host: a.example\n    expires:\n", "a value is missing"},
+	    {HEAD "allow:\n  - host: a.example\n    expires: {in: 2h}\n", "a single value belongs here"},
+	    {HEAD "allow:\n  - host: a.example\n    uses: 0\n", "p.yaml:4:11: '0' is no number from 1 to 1000000"},
+	    {HEAD "allow:\n  - host: a.example\n    uses: 1000001\n", "is no number"},
+	    {HEAD "allow:\n  - host: a.example\n    uses: -1\n", "is no number"},
+	    {HEAD "allow:\n  - host: a.example\n    uses: 01\n", "is no number"},
+	    {HEAD "allow:\n  - host: a.example\n    uses: \"1\"\n", "is no number"},
+	    {HEAD "allow:\n  - host: a.example\n    uses: 1e3\n", "is no number"},
+	    {HEAD "allow:\n  - host: a.example\n    uses: once\n", "is no number"},
+	    {HEAD "allow:\n  - host: a.example\n    uses:\n", "a value is missing"},
+	    {HEAD "deny:\n  - host: a.example\n    uses: 3\n", "p.yaml:4:5: 'uses' is for allow entries only"},
+	    {HEAD "deny:\n  - host: a.example\n    limits: {upload: 1}\n", "p.yaml:4:5: 'limits' is for allow"},
+	    {HEAD "allow:\n  - host: a.example\n    limits: {dns_queries_per_second: 1}\n",
+		"p.yaml:4:14: unknown key 'dns_queries_per_second'; known here: connections, upload, download"},
+	    {HEAD "allow:\n  - host: a.example\n    limits: {}\n", "'limits' is empty"},
+	    {HEAD "allow:\n  - host: a.example\n    subdomains: yes\n", "p.yaml:4:17: 'yes' is neither true nor"},
+	    {HEAD "allow:\n  - host: a.example\n    subdomains: 1\n", "neither true nor false"},
+	    {HEAD "allow:\n  - host: \"*.a.example\"\n    subdomains: true\n", "p.yaml:3:11: '*.a.example' with"},
+	    {HEAD "allow:\n  - cidr: 1.1.1.1\n    ports: 443\n    subdomains: true\n", "for hosts only"},
+	    {HEAD "allow:\n  - cidr: 1.1.1.1\n    ports: 443\n    shared: true\n", "for hosts only"},
+	    {HEAD "allow:\n  - host: a.example\n    shared: \"true\"\n", "neither true nor false"},
+	    {HEAD "allow:\n  - country: DE\n    ports: 443\n", "p.yaml:3:14: a country or ASN can be denied only"},
+	    {HEAD "allow:\n  - asn: 64500\n    ports: 443\n", "p.yaml:3:10: a country or ASN can be denied only"},
+	    {HEAD "deny:\n  - country: UK\n", "p.yaml:3:14: 'UK' is no country code; the United Kingdom's is GB"},
+	    {HEAD "deny:\n  - country: XX\n", "is no country code; write its two letters"},
+	    {HEAD "deny:\n  - country: DEU\n", "is no country code"},
+	    {HEAD "deny:\n  - country: D\n", "is no country code"},
+	    {HEAD "deny:\n  - country: Germany\n", "is no country code"},
+	    {HEAD "deny:\n  - asn: AS64500\n", "p.yaml:3:10: 'AS64500': write the number alone, 64500"},
+	    {HEAD "deny:\n  - asn: 0\n", "is no number of an autonomous system"},
+	    {HEAD "deny:\n  - asn: 4294967296\n", "is no number of an autonomous system"},
+	    {HEAD "deny:\n  - asn: 1.10\n", "is no number of an autonomous system"},
+	    {HEAD "deny:\n  - asn: 64500\n    country: DE\n", "p.yaml:4:14: an entry has one of"},
 	    {HEAD "allow:\n", "p.yaml:2:7: 'allow' has no value; write 'allow: []'"},
 	    {HEAD "allow: null\n", "p.yaml:2:8: 'allow' has no value"},
 	    {HEAD "allow: ~\n", "'allow' has no value"},
@@ -169,11 +266,12 @@ text_that_is_refused(void **state)
 	    {HEAD "allow: [null]\n", "an entry is"},
 	    {HEAD "allow:\n  -\n", "an entry is"},
 	    {HEAD "allow: [[]]\n", "an entry is"},
-	    {HEAD "allow: [{}]\n", "p.yaml:2:9: the entry names neither 'host' nor 'cidr'"},
+	    {HEAD "allow: [{}]\n", "p.yaml:2:9: the entry names no 'host', 'cidr', 'country' or 'asn'"},
 	    {HEAD "allow:\n  - a.example\n",
 		"p.yaml:3:5: an entry is 'host: NAME' or 'cidr: RANGE'; write '- host: \"a.example\"'"},
-	    {HEAD "allow:\n  - ports: [22]\n", "neither 'host' nor 'cidr'"},
-	    {HEAD "allow:\n  - host: a.example\n    cidr: 1.1.1.1\n", "p.yaml:4:11: an entry has either"},
+	    {HEAD "allow:\n  - ports: [22]\n", "the entry names no 'host', 'cidr'"},
+	    {HEAD "allow:\n  - host: a.example\n    cidr: 1.1.1.1\n",
+		"p.yaml:4:11: an entry has one of 'host', 'cidr'"},
 	    {HEAD "allow:\n  - host: a.example\n    host: b.example\n", "'host' stands twice, first in line 3"},
 	    {HEAD "allow:\n  - host:\n", "a value is missing"},
 	    {HEAD "allow:\n  - host: \"\"\n", "a value is missing"},
@@ -185,7 +283,7 @@ text_that_is_refused(void **state)
 	    {HEAD "allow:\n  - host: a.example/x\n", "without a path"},
 	    {HEAD "allow:\n  - host: me@a.example\n", "without a user"},
 	    {HEAD "allow:\n  - host: a.example\n    port: 22\n",
-		"unknown key 'port'; known here: host, cidr, ports, udp"},
+		"unknown key 'port'; known here: host, cidr, country, asn, ports, udp,"},
 	    {HEAD "allow:\n  - host: a.example\n    ports:\n", "a value is missing"},
 	    {HEAD "allow:\n  - host: a.example\n    ports: [22, null]\n", "a value is missing"},
 	    {HEAD "allow:\n  - host: a.example\n    ports: {from: 22}\n", "belongs here"},
@@ -405,6 +503,154 @@ everything_that_a_policy_says(void **state)
 	policy_free(&policy);
 }
 
+/* The terms of entries and of the whole: values as they are stored, in every spelling that is taken. */
+static void
+terms_of_entries(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t after_s;
+		int64_t expires_us;
+	} expiries[] = {
+	    {"1s", 1, 0},
+	    {"90s", 90, 0},
+	    {"10m", 600, 0},
+	    {"2h", 7200, 0},
+	    {"1h30m", 5400, 0},
+	    {"7d", 7 * 86400, 0},
+	    {"1w2d3h4m5s", 788645, 0},
+	    {"3653d", 3653 * 86400, 0},
+	    {"2026-12-01T10:00Z", 0, INT64_C(1796119200000000)},
+	    {"2026-12-01T10:00:00Z", 0, INT64_C(1796119200000000)},
+	    {"\"2026-12-01T11:00:00+01:00\"", 0, INT64_C(1796119200000000)},
+	    {"2026-12-01T04:30:00-05:30", 0, INT64_C(1796119200000000)},
+	    {"2026-12-01T10:00:00.000001Z", 0, INT64_C(1796119200000001)},
+	    {"2026-12-01T10:00:00.5Z", 0, INT64_C(1796119200500000)},
+	    {"2000-01-01T00:00:00Z", 0, INT64_C(946684800000000)},
+	    {"2024-02-29T23:59:59Z", 0, INT64_C(1709251199000000)},
+	    {"9999-12-31T23:59:59Z", 0, INT64_C(253402300799000000)},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(expiries) / sizeof(expiries[0]); i++) {
+		char text[256];
+		struct policy policy;
+
+		snprintf(text, sizeof(text), HEAD "allow:\n  - host: a.example\n    expires: %s\n", expiries[i].text);
+		policy = expect_good(text);
+		assert_int_equal(policy.rules[0].expires_after_s, expiries[i].after_s);
+		assert_int_equal(policy.rules[0].expires_us, expiries[i].expires_us);
+		policy_resolve(&policy, 1000000);
+		assert_int_equal(policy.rules[0].expires_after_s, 0);
+		assert_int_equal(policy.rules[0].expires_us,
+		    expiries[i].after_s == 0 ? expiries[i].expires_us
+					     : (int64_t)expiries[i].after_s * 1000000 + 1000000);
+		policy_free(&policy);
+	}
+}
+
+static void
+limits_in_every_spelling(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t soft, hard;
+	} sizes[] = {
+	    {"1", 1, 1},
+	    {"100", 80, 100},
+	    {"1KiB", 820, 1024},
+	    {"1kB", 800, 1000},
+	    {"50MiB", UINT64_C(41943040), UINT64_C(52428800)},
+	    {"1MB", 800000, 1000000},
+	    {"2GB", UINT64_C(1600000000), UINT64_C(2000000000)},
+	    {"1048576GiB", UINT64_C(900719925474100), UINT64_C(1125899906842624)},
+	    {"{hard: 10}", 8, 10},
+	    {"{soft: 1, hard: 10}", 1, 10},
+	    {"{hard: 1MiB, soft: 1MiB}", 1048576, 1048576},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		char text[256];
+		struct policy policy;
+
+		snprintf(text, sizeof(text),
+		    HEAD "limits: {download: %s}\nallow:\n  - host: a.example\n    limits: {upload: %s}\n",
+		    sizes[i].text, sizes[i].text);
+		policy = expect_good(text);
+		assert_int_equal(policy.limits.of[LIMIT_DOWNLOAD].soft, sizes[i].soft);
+		assert_int_equal(policy.limits.of[LIMIT_DOWNLOAD].hard, sizes[i].hard);
+		assert_int_equal(policy.limits.of[LIMIT_UPLOAD].hard, 0);
+		assert_int_equal(policy.rules[0].limits.of[LIMIT_UPLOAD].soft, sizes[i].soft);
+		assert_int_equal(policy.rules[0].limits.of[LIMIT_UPLOAD].hard, sizes[i].hard);
+		policy_free(&policy);
+	}
+}
+
+static void
+settings_and_kinds(void **state)
+{
+	struct policy policy =
+	    expect_good(HEAD "include: [preset:npm, \"preset:go-2\"]\nmode: learn\n"
+			     "limits:\n  connections: 1\n  new_connections_per_minute: 2\n"
+			     "  dns_queries_per_second: 3\n  unique_names_per_minute: 4\n"
+			     "  upload: 5\n  download: 6\n"
+			     "allow:\n  - host: a.example\n    subdomains: true\n    shared: true\n"
+			     "    uses: 3\n  - host: b.example\n    subdomains: false\n"
+			     "deny:\n  - country: no\n  - country: KP\n    ports: 443\n  - asn: 4294967295\n"
+			     "  - asn: 1\n    udp: true\n");
+	static const char *const words[] = {
+	    "a.example subdomains", "b.example", "country:NO", "country:KP:443", "asn:4294967295", "asn:1:1-65535/udp"};
+	char text[RULE_TEXT_MAX];
+	struct rule rule;
+
+	(void)state;
+	assert_int_equal(policy.include_count, 2);
+	assert_string_equal(policy.includes[0].preset, "npm");
+	assert_string_equal(policy.includes[1].preset, "go-2");
+	assert_int_equal(policy.includes[1].line, 2);
+	assert_int_equal(policy.includes[1].column, 23);
+	assert_int_equal(policy.mode, POLICY_MODE_LEARN);
+	assert_true(policy.mode_set && policy.has_allow);
+	for (size_t kind = 0; kind < LIMIT_KIND_MAX; kind++)
+		assert_int_equal(policy.limits.of[kind].hard, kind + 1);
+	assert_true(policy.rules[0].subdomains && policy.rules[0].shared);
+	assert_int_equal(policy.rules[0].uses, 3);
+	assert_int_equal(policy.rule_count, sizeof(words) / sizeof(words[0]));
+	for (size_t i = 0; i < policy.rule_count; i++)
+		assert_string_equal(rule_format(&policy.rules[i], text), words[i]);
+	for (size_t i = 2; i < policy.rule_count; i++) {
+		assert_int_equal(rule_parse(RULE_DENY, words[i], &rule, NULL), 0);
+		assert_true(rule_equal(&rule, &policy.rules[i]));
+		assert_int_equal(rule_parse(RULE_ALLOW, words[i], &rule, NULL), -1);
+	}
+	policy_free(&policy);
+	policy = expect_good(HEAD "mode: enforce\ninclude: []\ndeny: []\n");
+	assert_int_equal(policy.mode, POLICY_MODE_ENFORCE);
+	assert_true(policy.mode_set && !policy.has_allow && policy.include_count == 0);
+	policy_free(&policy);
+}
+
+/* A restart must not begin a relative expiry anew, so somebody has to say when it began. */
+static void
+relative_expiries_need_a_beginning(void **state)
+{
+	struct policy policy = expect_good(HEAD "allow:\n  - host: a.example\n    expires: 2h\n");
+	struct snapshot *snapshot;
+	struct error err;
+
+	(void)state;
+	assert_int_equal(snapshot_compile(&policy, &err), -1);
+	assert_int_equal(err.code, ERROR_POLICY);
+	assert_non_null(strstr(err.text, "p.yaml:3: "));
+	policy_resolve(&policy, 5000000);
+	policy_resolve(&policy, 999000000);
+	snapshot = compiled(&policy);
+	assert_int_equal(snapshot_rule_expires_us(snapshot, 0), INT64_C(7205000000));
+	snapshot_free(snapshot);
+	policy_free(&policy);
+}
+
 /* What is printed reads back to the same, and prints the same again. */
 static void
 printing_and_reading_agree(void **state)
@@ -414,6 +660,13 @@ printing_and_reading_agree(void **state)
 		 "  - cidr: 2600::/32\n    ports: 443\n  - cidr: 1.1.1.1\n    ports: [5000]\n    udp: true\n"
 		 "deny:\n  - host: b.a.example\n  - host: '*.zip'\n    ports: 443\n  - cidr: 10.0.0.0/8\n"
 		 "  - host: localhost\n    udp: true\n",
+	    HEAD
+	    "mode: learn\ninclude: [preset:npm, preset:go]\nlimits: {upload: 50MiB, download: {soft: 1kB, hard: 1MB}, "
+	    "connections: 7}\nallow:\n  - host: a.example\n    subdomains: true\n    shared: true\n    expires: 90m\n"
+	    "    uses: 5\n    limits: {upload: 3GiB}\n  - host: b.example\n    ports: 5000\n    udp: true\n"
+	    "    expires: 2026-12-01T10:00:00.25+02:00\ndeny:\n  - country: kp\n    ports: [25]\n  - asn: 64500\n"
+	    "    expires: 9999-12-31T23:59:59.999999Z\n  - asn: 64501\n    udp: true\n",
+	    HEAD "mode: enforce\nallow: []\ndeny: []\n",
 	    "{\"version\": 1, \"name\": \"json\", \"allow\": [{\"host\": \"*.b.example\", \"ports\": [443, "
 	    "\"8000-8001\"]}], "
 	    "\"deny\": [{\"cidr\": \"::/0\"}]}"};
@@ -430,7 +683,14 @@ printing_and_reading_agree(void **state)
 		assert_int_equal(policy.ech_set, again.ech_set);
 		assert_int_equal(policy.rule_count, again.rule_count);
 		for (size_t r = 0; r < policy.rule_count; r++)
-			assert_true(rule_equal(&policy.rules[r], &again.rules[r]));
+			assert_true(rule_identical(&policy.rules[r], &again.rules[r]));
+		assert_true(limits_equal(&policy.limits, &again.limits));
+		assert_int_equal(policy.mode, again.mode);
+		assert_int_equal(policy.mode_set, again.mode_set);
+		assert_int_equal(policy.has_allow, again.has_allow);
+		assert_int_equal(policy.include_count, again.include_count);
+		for (size_t include = 0; include < policy.include_count; include++)
+			assert_string_equal(policy.includes[include].preset, again.includes[include].preset);
 		text_again = policy_format(&again);
 		assert_string_equal(text, text_again);
 		free(text);
@@ -530,6 +790,10 @@ main(void)
 	    cmocka_unit_test(case_B_03_B_04_spellings_in_a_policy),
 	    cmocka_unit_test(all_mistakes_are_shown),
 	    cmocka_unit_test(everything_that_a_policy_says),
+	    cmocka_unit_test(terms_of_entries),
+	    cmocka_unit_test(limits_in_every_spelling),
+	    cmocka_unit_test(settings_and_kinds),
+	    cmocka_unit_test(relative_expiries_need_a_beginning),
 	    cmocka_unit_test(printing_and_reading_agree),
 	    cmocka_unit_test(layers_are_merged),
 	    cmocka_unit_test(files_are_read),

@@ -637,10 +637,18 @@ static size_t
 block_read(uint8_t *block, size_t size)
 {
 	static const char *const words[] = {"a.example", "*.a.example:22,443", "!b.a.example", "1.2.3.0/24:22",
-	    "!1.2.3.4", "[2600::/32]:5000/udp", "c.example:5000-5001/udp", "a.example:22"};
+	    "!1.2.3.4", "[2600::/32]:5000/udp", "c.example:5000-5001/udp", "a.example:22", "d.example", "!country:KP",
+	    "!asn:64500:25"};
 	struct policy policy = policy_of(words, sizeof(words) / sizeof(words[0]));
-	int fd = snapshot_compile(&policy, NULL);
 	ssize_t len;
+	int fd;
+
+	policy.rules[7].uses = 3;
+	policy.rules[7].limits.of[LIMIT_UPLOAD] = (struct limit){1, 2};
+	policy.rules[8].subdomains = true;
+	policy.rules[8].expires_us = 1;
+	policy.limits.of[LIMIT_CONNECTIONS] = (struct limit){1, 2};
+	fd = snapshot_compile(&policy, NULL);
 
 	assert_true(fd >= 0);
 	len = pread(fd, block, size, 0);
@@ -712,6 +720,10 @@ every_question(const struct snapshot *s)
 	}
 	for (size_t i = 0; i < sizeof(addrs) / sizeof(addrs[0]); i++)
 		(void)at_addr(s, addrs[i], IPPROTO_UDP, 5000);
+	(void)snapshot_decide_place(s, "KP", 64500, IPPROTO_TCP, 25, 0);
+	for (uint32_t i = 0; i < snapshot_rule_count(s); i++)
+		(void)limits_any(snapshot_rule_limits(s, i));
+	(void)snapshot_next_expiry_us(s, 0);
 	snapshot_hash(s, hash);
 	(void)snapshot_ranges(s, &count);
 	(void)snapshot_udp_ports(s, &count);
