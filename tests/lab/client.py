@@ -12,7 +12,8 @@ The exit status is 0 for fin and reply, 1 for all else.
 
 options: --timeout SECONDS (5), --half-close (shut the sending side after the data), --gap SECONDS (between the DATA
 words, each in a segment of its own), --source PORT, --tls NAME (with this SNI, certificate checked), --family 4|6,
---name NAME (that a WebSocket's Host says; HOST or the SNI otherwise), --pause SECONDS (before tcp reads anything)
+--name NAME (that a WebSocket's Host says; HOST or the SNI otherwise), --pause SECONDS (before tcp reads anything),
+--reset (the connection at the first byte that tcp reads)
 """
 import argparse
 import base64
@@ -43,9 +44,13 @@ def converse_tcp(sock, args):
     if args.half_close:
         sock.shutdown(socket.SHUT_WR)
     time.sleep(args.pause)
-    received = bytearray()
+    received = args.received  # what came before a reset counts too
     while data := sock.recv(65536):
         received += data
+        if args.reset:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            sock.close()
+            break
     return received, "fin"
 
 
@@ -130,11 +135,13 @@ def main():
     parser.add_argument("--family", choices=["4", "6"])
     parser.add_argument("--name")
     parser.add_argument("--pause", type=float, default=0)
+    parser.add_argument("--reset", action="store_true")
     parser.add_argument("what", choices=["tcp", "udp", "ws"])
     parser.add_argument("host")
     parser.add_argument("port", type=int)
     parser.add_argument("data", nargs="*")
     args = parser.parse_intermixed_args()
+    args.received = bytearray()
     result, received, start = {}, b"", time.monotonic()
     try:
         received, end = {"tcp": converse_tcp, "udp": converse_udp, "ws": converse_ws}[args.what](
@@ -149,6 +156,7 @@ def main():
         end = "unresolved"
     except OSError as error:
         end = "unreachable" if error.errno in (101, 113) else str(error)
+    received = received or args.received
     result.update(end=end, ms=round((time.monotonic() - start) * 1000, 1), received=len(received),
                   sha256=hashlib.sha256(received).hexdigest())
     sys.stdout.buffer.write(received)

@@ -11,7 +11,7 @@ import selectors
 import socket
 import time
 
-NAMES = {111: "refused", 113: "unreachable", 101: "unreachable", 110: "timeout", 104: "refused", 1: "refused", 13: "refused"}
+NAMES = {1: "refused", 13: "refused", 104: "refused", 111: "refused", 101: "unreachable", 113: "unreachable", 110: "timeout"}
 AT_ONCE = 500
 
 
@@ -45,7 +45,8 @@ def dial(proto, targets, timeout):
         if error:
             say(NAMES.get(error, f"error {error}"), address, port, start)
             continue
-        selector.register(sock, selectors.EVENT_WRITE if proto == "tcp" else selectors.EVENT_READ, (address, port, start))
+        event = selectors.EVENT_WRITE if proto == "tcp" else selectors.EVENT_READ
+        selector.register(sock, event, (address, port, start))
     deadline = time.monotonic() + timeout
     while selector.get_map() and time.monotonic() < deadline:
         for key, _ in selector.select(deadline - time.monotonic()):

@@ -9,6 +9,7 @@ TCP behaviours:
   farewell  sends "farewell", shuts its sending side, and reads on to the end
   reset     resets the connection at the first byte
   blob      reads a line with a number and sends that many bytes
+  cut       likewise, but then resets the connection
   http      HTTP/1.1: answers each request with a JSON line of method, path, host, body size and hash
   websocket HTTP Upgrade, then echoes messages
   trap      like digest, but answers at once; for addresses that nobody may reach
@@ -153,6 +154,12 @@ def blob(c):
         left -= len(chunk)
 
 
+def cut(c):
+    blob(c)
+    time.sleep(0.2)  # a reset overtakes what is still on its way, and this is about one that comes behind it
+    c.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
 def trap(c):
     c.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\ntrap\n")
     c.read()
@@ -276,7 +283,7 @@ def websocket(c):
             break
 
 
-BEHAVIOURS = {"echo": echo, "first": first, "digest": digest, "farewell": farewell, "reset": reset, "blob": blob,
+BEHAVIOURS = {"echo": echo, "first": first, "digest": digest, "farewell": farewell, "reset": reset, "blob": blob, "cut": cut,
               "http": http_server, "websocket": websocket, "trap": trap}
 
 

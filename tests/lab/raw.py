@@ -122,8 +122,9 @@ class Packet:
         ports = struct.pack(">HH", self.integer("sport", 40000), self.integer("dport"))
         if self.kind == "tcp":
             flags = sum(1 << "FSRPAU".index(letter) for letter in self.text("flags", "S"))
-            body = ports + struct.pack(">IIBBHHH", self.integer("seq", 1), self.integer("ack"), 0x50, flags, 64240, 0, 0)
-            return TCP, self.summed(TCP, body + data, 16)
+            seq, ack = self.integer("seq", 1), self.integer("ack")
+            head = ports + struct.pack(">IIBBHHH", seq, ack, 0x50, flags, 64240, 0, 0)
+            return TCP, self.summed(TCP, head + data, 16)
         if self.kind == "udp":
             return UDP, self.summed(UDP, ports + struct.pack(">HH", 8 + len(data), 0) + data, 6)
         if self.kind == "icmp":
@@ -204,8 +205,8 @@ class Packet:
             if "cut" in self.keys:
                 piece = struct.pack(">BBHI", first, 0, at | (1 if more else 0), self.integer("id", 1)) + piece
             hops = self.integer("ttl", 255 if self.kind in NDP else 64)
-            yield struct.pack(">IHBB", 0x60000000, len(chain) + len(piece), HEADERS["fragment"] if "cut" in self.keys else
-                              first, hops) + self.src + self.dst + chain + piece
+            following = HEADERS["fragment"] if "cut" in self.keys else first
+            yield struct.pack(">IHBB", 0x60000000, len(chain) + len(piece), following, hops) + self.src + self.dst + chain + piece
 
 
 def describe(frame):
