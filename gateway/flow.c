@@ -242,7 +242,7 @@ flow_open(struct flow *flow, const struct gateway_verdict *verdict, const struct
 	flow->verdict = *verdict;
 	flow->flags = said->flags;
 	flow->origin_fd = flow_origin_socket(&flow->ends);
-	if (flow->origin_fd < 0) {
+	if (flow->origin_fd < 0 || flow->origin_fd >= flow->sandbox->gateway->fd_top) {
 		failed = flow_verdict(VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS, "no socket for the origin");
 		flow_refuse(flow, &failed, said);
 		return;

@@ -14,6 +14,7 @@
 #include "gateway/tls_hello.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -300,6 +301,30 @@ gateway_message_handler(struct ipc *ipc, struct ipc_message *message)
 	}
 }
 
+/* Too many files are open here for what the keeper hands over: that one request fails, and nothing that lives. */
+static bool
+gateway_fds_lost_handler(struct ipc *ipc, const struct ipc_message *message)
+{
+	static const char why[] = "the gateway has no descriptors left: raise its limit of open files, or detach something";
+	struct msg_policy_done done = {.result = {.code = ERROR_LIMIT}};
+
+	(void)ipc;
+	switch (message->header.type) {
+	case MSG_SANDBOX_ADD:
+		gateway_answer(message->header.tag, ERROR_LIMIT, why);
+		return true;
+	case MSG_POLICY:
+		memcpy(done.result.text, why, sizeof(why));
+		ipc_send(&gateway.link.ipc, MSG_POLICY_DONE, message->header.tag, &done, sizeof(done), NULL, 0);
+		return true;
+	case MSG_UDP_PORT:
+		log_warnx("a UDP port is not served: %s", why);
+		return true;
+	default: /* without a channel to the auditor, a fresh start is best */
+		return false;
+	}
+}
+
 /* Without the keeper nothing can be leased and nobody restarts us: end, and with us every connection. */
 static void
 gateway_broken_handler(struct ipc *ipc, const char *why)
@@ -308,18 +333,30 @@ gateway_broken_handler(struct ipc *ipc, const char *why)
 	log_fatalx("channel to the keeper: %s", why);
 }
 
+static void
+gateway_files_limit(void)
+{
+	struct rlimit files = {0};
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		log_fatal("limit of open files");
+	if (files.rlim_cur < files.rlim_max) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+		getrlimit(RLIMIT_NOFILE, &files);
+	}
+	gateway.fd_top = files.rlim_cur > INT_MAX ? INT_MAX : (int)files.rlim_cur;
+	gateway.fd_top -= GATEWAY_FDS_KEPT < gateway.fd_top / 4 ? GATEWAY_FDS_KEPT : gateway.fd_top / 4;
+}
+
 int
 gateway_run(const struct options *options)
 {
-	struct rlimit files = {0};
 	char empty[256];
 
 	log_init("gateway");
 	signal(SIGPIPE, SIG_IGN);
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
+	gateway_files_limit();
 	gateway.loop = loop_new();
 	if (gateway.loop == NULL || route_open(&gateway.route) < 0 || tls_hello_setup() < 0)
 		log_fatal("set-up");
@@ -327,6 +364,7 @@ gateway_run(const struct options *options)
 	gateway.resolver_count = options->resolver_count;
 	recorder_init(&gateway.recorder, gateway.loop, options->epoch);
 	gateway.link.ipc.message_handler = gateway_message_handler;
+	gateway.link.ipc.fds_lost_handler = gateway_fds_lost_handler;
 	gateway.link.ipc.broken_handler = gateway_broken_handler;
 	if (ipc_open(&gateway.link.ipc, gateway.loop, options->role_fd) < 0)
 		log_fatal("channel to the keeper");

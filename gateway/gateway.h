@@ -22,6 +22,9 @@
 /* Connections of all sandboxes, and of one (its SYNs beyond that are reset, reason limit_connections). */
 #define GATEWAY_FLOWS_MAX 16384
 #define GATEWAY_SANDBOX_FLOWS_MAX 1024
+/* Descriptors that connections leave to all else: DNS of other sandboxes, what the keeper hands over, pipes. A quarter of
+ * all where that is less. */
+#define GATEWAY_FDS_KEPT 1024
 /* A guest's hello or request head must be complete within this time. */
 #define GATEWAY_HEAD_MS 10000
 /* An upstream connect may take this long. */
@@ -41,6 +44,7 @@ struct gateway {
 	size_t resolver_count;
 	struct dns_upstream *dns_upstream; /* owned by gateway/dns.c */
 	struct sandbox *sandboxes; /* list */
+	int fd_top;                /* descriptors from here on are not for connections */
 	size_t flow_count;         /* kept by gateway/flow.c and gateway/udp_flow.c */
 	size_t refused_lingering;  /* kept by gateway/refused.c: logs that outlive their sandbox for a moment */
 };

@@ -216,6 +216,16 @@ ipc_take_fds(struct msghdr *msg, struct ipc_message *message, size_t *ret_count)
 	}
 }
 
+/* Close those that did come. */
+static bool
+ipc_fds_lost(struct ipc *ipc, struct ipc_message *message, size_t fd_count)
+{
+	ipc_close_fds(message->fds, fd_count);
+	for (size_t i = 0; i < IPC_FDS_MAX; i++)
+		message->fds[i] = -1;
+	return ipc->fds_lost_handler != NULL && ipc->fds_lost_handler(ipc, message);
+}
+
 /* Receive and handle one message. False: nothing more now, or the channel broke. */
 static bool
 ipc_receive(struct ipc *ipc)
@@ -240,10 +250,13 @@ ipc_receive(struct ipc *ipc)
 		return false;
 	}
 	ipc_take_fds(&msg, &message, &fd_count);
-	good = (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0 && (size_t)n >= sizeof(message.header)
-	    && message.header.size == (size_t)n - sizeof(message.header) && message.header.fd_count == fd_count;
-	if (good)
-		good = ipc->message_handler(ipc, &message);
+	good = (msg.msg_flags & MSG_TRUNC) == 0 && (size_t)n >= sizeof(message.header)
+	    && message.header.size == (size_t)n - sizeof(message.header) && message.header.fd_count <= IPC_FDS_MAX;
+	if (good && (msg.msg_flags & MSG_CTRUNC) != 0 && fd_count < message.header.fd_count)
+		good = ipc_fds_lost(ipc, &message, fd_count);
+	else if (good)
+		good = (msg.msg_flags & MSG_CTRUNC) == 0 && message.header.fd_count == fd_count
+		    && ipc->message_handler(ipc, &message);
 	ipc_close_fds(message.fds, fd_count);
 	if (!good)
 		ipc_break(ipc, "malformed message");

@@ -39,6 +39,9 @@ struct ipc {
 	struct loop_source source;
 	/* Called for each message. Return false to declare it malformed: the channel is then closed and broken_handler called. */
 	bool (*message_handler)(struct ipc *ipc, struct ipc_message *message);
+	/* A message came, but not all of its descriptors: this process has as many open as it may. Its slots are -1. Answer it
+	 * as refused; return false where that cannot be done. NULL: as if it returned false. */
+	bool (*fds_lost_handler)(struct ipc *ipc, const struct ipc_message *message);
 	/* The peer is gone, malformed or hopelessly slow. The channel is closed already. */
 	void (*broken_handler)(struct ipc *ipc, const char *why);
 	struct ipc_queued *queue_head, *queue_tail;

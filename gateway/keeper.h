@@ -127,6 +127,7 @@ void keeper_sandbox_describe(const struct keeper_sandbox *sandbox, struct msg_at
 
 /* keeper_request.c */
 bool keeper_message_handler(struct ipc *ipc, struct ipc_message *message);
+bool keeper_fds_lost_handler(struct ipc *ipc, const struct ipc_message *message);
 /* A gateway is gone: answer what waits for it, flush its leases. */
 void keeper_request_gateway_gone(struct keeper_role *gateway);
 /* It is back: give it its sandboxes. */

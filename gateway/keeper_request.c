@@ -472,6 +472,24 @@ keeper_message_handler(struct ipc *ipc, struct ipc_message *message)
 	return false; /* the auditor asks nothing of the keeper here */
 }
 
+/* The keeper has as many files open as it may: the request fails, and its sender is not to blame. */
+bool
+keeper_fds_lost_handler(struct ipc *ipc, const struct ipc_message *message)
+{
+	static const char why[] = "posternd has no descriptors left: raise its limit of open files, or detach something";
+	struct keeper_role *role = loop_owner(ipc, struct keeper_role, ipc);
+
+	if (!role->ready || role->kind != MSG_ROLE_CONTROL)
+		return false;
+	if (message->header.type == MSG_ATTACH)
+		keeper_attach_answer(message->header.tag, NULL, ERROR_LIMIT, why);
+	else if (message->header.type == MSG_POLICY)
+		keeper_policy_answer(message->header.tag, ERROR_LIMIT, why);
+	else
+		return false;
+	return true;
+}
+
 static void
 keeper_gateway_lost(struct keeper_sandbox *sandbox, void *context)
 {

@@ -66,6 +66,7 @@ keeper_role_init(struct keeper_role *role, enum msg_role kind, unsigned int inde
 	role->respawn_ms = KEEPER_RESPAWN_MS;
 	role->ipc.source.fd = -1;
 	role->ipc.message_handler = keeper_message_handler;
+	role->ipc.fds_lost_handler = keeper_fds_lost_handler;
 	role->ipc.broken_handler = keeper_role_broken_handler;
 	role->respawn_timer.handler = keeper_role_respawn_handler;
 }

@@ -94,6 +94,15 @@ proxy_turn_away(struct proxy *proxy, int fd, const struct flow_ends *ends, enum 
 	flow_close_reset(fd);
 }
 
+/* Where there are few descriptors, at most half of those for connections: a connection has two. */
+static size_t
+proxy_flows_max(const struct gateway *gateway)
+{
+	size_t max = (size_t)gateway->fd_top / 4;
+
+	return max < GATEWAY_SANDBOX_FLOWS_MAX ? max : GATEWAY_SANDBOX_FLOWS_MAX;
+}
+
 static void
 proxy_take(struct proxy *proxy, int fd, const struct sockaddr_storage *peer)
 {
@@ -102,10 +111,13 @@ proxy_take(struct proxy *proxy, int fd, const struct sockaddr_storage *peer)
 
 	if (!proxy_ends(fd, peer, &ends))
 		flow_close_reset(fd); /* the guest reset it already */
+	else if (fd >= gateway->fd_top)
+		proxy_turn_away(
+		    proxy, fd, &ends, VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS, "the gateway is short of descriptors");
 	else if (gateway->flow_count >= GATEWAY_FLOWS_MAX)
 		proxy_turn_away(
 		    proxy, fd, &ends, VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS, "connections of all sandboxes");
-	else if (proxy->flows.count >= GATEWAY_SANDBOX_FLOWS_MAX)
+	else if (proxy->flows.count >= proxy_flows_max(gateway))
 		proxy_turn_away(
 		    proxy, fd, &ends, VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS, "connections of this sandbox");
 	else if (!recorder_ready(&gateway->recorder))

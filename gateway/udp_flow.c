@@ -262,7 +262,7 @@ udp_flow_durable_handler(struct recorder_wait *wait)
 
 /* A connected socket in the host's namespace, or -errno; -EACCES: the never list. */
 static int
-udp_upstream(const struct udp_key *key)
+udp_upstream(const struct udp_key *key, int fd_top)
 {
 	struct sockaddr_storage sa;
 	socklen_t len = addr_to_sockaddr(&key->dst, key->dport, &sa);
@@ -274,6 +274,8 @@ udp_upstream(const struct udp_key *key)
 	/* The exact sockaddr, once more. (CASES A-01) */
 	if (addr_verdict((struct sockaddr *)&sa) != NULL)
 		rc = -EACCES;
+	else if (fd >= fd_top)
+		rc = -EMFILE;
 	else
 		rc = connect(fd, (struct sockaddr *)&sa, len) < 0 ? -errno : 0;
 	if (rc == 0)
@@ -331,6 +333,10 @@ udp_refuse_failed(struct udp_relay *relay, const struct udp_key *key, struct gat
 		verdict->verdict = VERDICT_DENIED;
 		verdict->reason = REASON_NEVER_ADDRESS;
 		verdict->detail = NULL;
+	} else if (error == EMFILE || error == ENFILE) {
+		verdict->verdict = VERDICT_LIMITED;
+		verdict->reason = REASON_LIMIT_CONNECTIONS;
+		verdict->detail = "the gateway is short of descriptors";
 	}
 	udp_refuse(relay, key, verdict, error == EACCES ? END_REFUSED : END_CONNECT_FAILED);
 }
@@ -407,7 +413,7 @@ udp_flow_open(struct udp_socket *guest, const struct udp_key *key, const struct 
 		udp_refuse(relay, key, &verdict, END_REFUSED);
 		return;
 	}
-	fd = udp_upstream(key);
+	fd = udp_upstream(key, relay->sandbox->gateway->fd_top);
 	if (fd < 0) {
 		udp_refuse_failed(relay, key, &verdict, -fd);
 		return;

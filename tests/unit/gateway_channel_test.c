@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -431,6 +432,59 @@ answers_of_a_gateway_are_checked(void **state)
 	}
 }
 
+static unsigned int lost_messages;
+
+static bool
+peer_fds_lost(struct ipc *ipc, const struct ipc_message *message)
+{
+	(void)ipc;
+	assert_int_equal(message->header.type, MSG_POLICY);
+	assert_int_equal(message->header.tag, 7);
+	assert_int_equal(message->header.fd_count, 3);
+	for (size_t i = 0; i < IPC_FDS_MAX; i++)
+		assert_int_equal(message->fds[i], -1);
+	lost_messages++;
+	return true;
+}
+
+/* With room for none or one of three descriptors: the message is refused, the channel lives, and none stays open. */
+static void
+case_F_20_a_receiver_without_descriptors(void **state)
+{
+	(void)state;
+	for (int handled = 0; handled < 2; handled++) {
+		for (int spare = 0; spare < 2; spare++) {
+			struct rlimit before, few;
+			struct peer a, b;
+			int fds[2], sent[3] = {0, 0, 0}, top;
+
+			assert_int_equal(ipc_pair(fds), 0);
+			peer_open(&a, fds[0]);
+			peer_open(&b, fds[1]);
+			if (handled)
+				b.ipc.fds_lost_handler = peer_fds_lost;
+			lost_messages = 0;
+			assert_int_equal(ipc_send(&a.ipc, MSG_POLICY, 7, NULL, 0, sent, 3), 0);
+			top = dup(0);
+			close(top);
+			assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+			few = before;
+			few.rlim_cur = (rlim_t)(top + spare);
+			assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+			rounds(2);
+			assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+			/* None is left open; both ends of a broken channel are free again, too. */
+			assert_int_equal(dup(0), handled ? top : fds[0]);
+			close(handled ? top : fds[0]);
+			assert_int_equal(b.messages, 0);
+			assert_int_equal(lost_messages, handled);
+			assert_int_equal(b.broken, !handled);
+			ipc_close(&a.ipc);
+			ipc_close(&b.ipc);
+		}
+	}
+}
+
 int
 main(void)
 {
@@ -438,6 +492,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_full_socket_queues_and_keeps_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(descriptors_travel_even_through_the_queue, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_malformed_message_closes_the_channel_and_leaks_no_descriptor, setup, teardown),
+		cmocka_unit_test_setup_teardown(case_F_20_a_receiver_without_descriptors, setup, teardown),
 		cmocka_unit_test_setup_teardown(case_F_22_records_wait_for_an_auditor_that_cannot_write, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_backlog_larger_than_the_channel_goes_out_once_and_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_channel_that_overflows_breaks, setup, teardown),

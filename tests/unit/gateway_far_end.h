@@ -7,6 +7,7 @@
 #include "gateway/gateway.h"
 
 #include <setjmp.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -117,6 +118,7 @@ far_end_new(void)
 
 	assert_non_null(far);
 	clock_skew_ms(0);
+	far->gateway.fd_top = INT_MAX;
 	far->records = calloc(FAR_END_RECORDS_MAX, sizeof(struct record));
 	assert_non_null(far->records);
 	far->gateway.loop = loop_new();
