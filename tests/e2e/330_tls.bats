@@ -78,6 +78,7 @@ sni_missing     every(hello(None), step=9)
 # Up to its last byte nothing is decided, and at the deadline it is refused.
 tls_malformed+late  [hello()[:i] for i in (1, 3, 5, 6, 9, 10, 60, 100, len(hello()) - 1)]
 tls_malformed+late  dribble(hello(pad=2000), gap=0.1)
+# A guest that waits for the server to speak: nobody is dialled for it.
 not_tls+late        b""
 TABLE
 }
