@@ -26,9 +26,15 @@ addr_judge_never(struct dns_query *query, const struct addr *addr)
 	const struct never_prefix *row = addr_never(addr);
 	char text[ADDR_TEXT_MAX];
 
-	if (row == NULL)
+	if (row != NULL)
+		snprintf(
+		    query->detail, sizeof(query->detail), "%s: %s, %s", addr_format(addr, text), row->text, row->why);
+	else if (query->question.type == DNS_TYPE_AAAA && addr->family == 4)
+		/* What reads addresses makes IPv4 of mapped ones; an honest AAAA record holds none (CASES A-02). */
+		snprintf(
+		    query->detail, sizeof(query->detail), "::ffff:%s: an IPv4-mapped address", addr_format(addr, text));
+	else
 		return ADDR_FINE;
-	snprintf(query->detail, sizeof(query->detail), "%s: %s, %s", addr_format(addr, text), row->text, row->why);
 	return ADDR_REFUSED;
 }
 

@@ -76,11 +76,15 @@ read_hints(struct reader *value, size_t size, struct addr *hints, size_t *ret_co
 {
 	do {
 		const uint8_t *bytes = reader_bytes(value, size);
+		struct addr hint;
 
 		if (bytes == NULL)
 			return "malformed hints";
+		hint = size == 4 ? addr_from_ipv4(bytes) : addr_from_ipv6(bytes);
+		if (size == 16 && hint.family == 4)
+			return "an IPv4-mapped hint";
 		if (*ret_count < DNS_SERVICE_HINTS_MAX)
-			hints[(*ret_count)++] = size == 4 ? addr_from_ipv4(bytes) : addr_from_ipv6(bytes);
+			hints[(*ret_count)++] = hint;
 	} while (reader_left(value) > 0);
 	return NULL;
 }

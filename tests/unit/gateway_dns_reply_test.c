@@ -392,6 +392,17 @@ case_C_15_malformed(void **state)
 }
 
 static void
+case_A_02_mapped_hint(void **state)
+{
+	struct dns_service service;
+
+	(void)state;
+	service_begin(1, "");
+	service_param(6, "\x2a\0\0\1\0\0\0\0\0\0\0\0\0\0\0\10\0\0\0\0\0\0\0\0\0\0\xff\xff\5\5\5\5", 32);
+	assert_string_equal(service_read(&service), "an IPv4-mapped hint");
+}
+
+static void
 case_C_15_largest_record(void **state)
 {
 	uint8_t rdata[DNS_SERVICE_RDATA_MAX], alpn[DNS_SERVICE_ALPN_MAX];
@@ -447,6 +458,7 @@ main(void)
 	    cmocka_unit_test(case_C_15_ech_h3_and_hints),
 	    cmocka_unit_test(case_C_15_records_left_out),
 	    cmocka_unit_test(case_C_15_malformed),
+	    cmocka_unit_test(case_A_02_mapped_hint),
 	    cmocka_unit_test(case_C_15_largest_record),
 	};
 
