@@ -232,7 +232,7 @@ sni_missing     hello(None, ext(EARLY_DATA), ext(PSK, b"p" * 100)) + record(b"ea
 TABLE
 	# The same with a real client and server.
 	# Its input must stay open: at its end the server closes.
-	sleep 60 3>&- 4>&- | internet openssl s_server -accept "$NET4.$ECHO:443" -cert "$LAB/tls/server.crt" -key "$LAB/tls/server.key" -tls1_3 \
+	sleep 60 3>&- 4>&- | nsenter --net=/run/netns/pl-internet -- openssl s_server -accept "$NET4.$ECHO:443" -cert "$LAB/tls/server.crt" -key "$LAB/tls/server.key" -tls1_3 \
 		-early_data -max_early_data 16384 -no_anti_replay -naccept 2 >"$LAB/tmp/s_server" 2>&1 3>&- 4>&- &
 	wait_for 5 internet bash -c "ss -Hltn 'src $NET4.$ECHO:443' | grep -q ."
 	guest tls dig +short echo.lab-site.org >/dev/null

@@ -9,9 +9,10 @@ target address, from a source port of its own, by which confront.py finds its re
   EXPECT  EXPRESSION
 
 EXPECT is the reason of the record that must come of it ("allowed", "no_rule", ...); several with commas between them are
-the records of one connection, in order. "+late" behind it: only when the head's deadline is over. EXPRESSION is Python
-with the tool's words and yields what is sent: bytes, or a Case, or a list of these for as many cases. Lines that begin with
-"#" and empty ones are skipped; a line that begins with a space goes on where the one before ended.
+the records of one connection, in order. A/B: A over IPv4 and B over IPv6. "+late" behind it: only when the head's deadline
+is over. EXPRESSION is Python with the tool's words and yields what is sent: bytes, or a Case, or a list of these for as
+many cases. Lines that begin with "#" and empty ones are skipped; a line that begins with a space goes on where the one
+before ended.
 
 One JSON line for each attempt: {"case", "expect", "late", "tool", "sport", "dst", "dport", "end", "ms", "sent", "sha256",
 "received"}. sent and sha256 are of the bytes that the far side must get when the first expectation is "allowed"; received
@@ -172,6 +173,7 @@ def main(tool, words, converse_once=attempt):
         jobs = []
         for family, address in resolve(args.target):
             for expect, title, case in table:
+                expect = expect.split("/")[-1 if family == socket.AF_INET6 else 0]
                 jobs.append(pool.submit(work, expect, title, case, family, address, sport))
                 sport += 1
         for job in jobs:

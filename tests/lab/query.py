@@ -14,6 +14,8 @@ import time
 import cases
 
 TIMEOUT_S = 5
+# EDNS, so that a refusal can tell its reason.
+OPT = struct.pack(">BHHIH", 0, 41, 1232, 0, 0)
 
 
 def latin(text):
@@ -23,8 +25,8 @@ def latin(text):
 class Query(cases.Case):
     def __init__(self, labels, kind):
         wire = b"".join(bytes([len(label)]) + label for label in labels)
-        super().__init__([struct.pack(">HHHHHH", 0x1234, 0x0100, 1, 0, 0, 0) + wire + struct.pack(">BHH", 0, kind, 1)],
-                         title=repr(b".".join(labels)))
+        message = struct.pack(">HHHHHH", 0x1234, 0x0100, 1, 0, 0, 1) + wire + struct.pack(">BHH", 0, kind, 1) + OPT
+        super().__init__([message], title=repr(b".".join(labels)))
         self.qname = b".".join(labels).decode("latin-1").lower()
 
 
