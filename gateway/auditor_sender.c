@@ -93,6 +93,31 @@ sender_note_gap(const struct record *record)
 	}
 }
 
+/* Who may say that such a thing happened? */
+static enum msg_role
+sender_of_event(enum event_kind kind)
+{
+	switch (kind) {
+	case EVENT_DAEMON_START:
+	case EVENT_DAEMON_STOP:
+	case EVENT_ROLE_CRASH:
+	case EVENT_TAMPERED:
+		return MSG_ROLE_KEEPER;
+	case EVENT_ATTACH:
+	case EVENT_DETACH:
+	case EVENT_POLICY:
+	case EVENT_RESTORED:
+		return MSG_ROLE_CONTROL;
+	case EVENT_GRANT_EXPIRED:
+		return MSG_ROLE_GATEWAY;
+	case EVENT_AUDIT_RESUMED:
+	case EVENT_AUDIT_REPLACED:
+	case EVENT_KIND_MAX:
+		break;
+	}
+	return MSG_ROLE_AUDITOR; /* which is no sender */
+}
+
 /* Each role has its kinds, and ids of its own. A gateway that a guest took over must not write another's history: the
  * store keeps the first of two records with one id, closes what a close names, and crashes what a gap names. */
 static bool
@@ -107,7 +132,8 @@ sender_may_say(const struct sender *sender, const struct record *record)
 	case RECORD_DNS:
 		return sender->role == MSG_ROLE_GATEWAY && record_id_is_of(record->dns.id, sender->epoch);
 	case RECORD_EVENT:
-		return sender->role != MSG_ROLE_GATEWAY && record_id_is_of(record->event.id, sender->epoch);
+		return sender->role == sender_of_event((enum event_kind)record->event.kind) &&
+		    record_id_is_of(record->event.id, sender->epoch);
 	case RECORD_SANDBOX:
 	case RECORD_SANDBOX_END:
 		return sender->role == MSG_ROLE_CONTROL;

@@ -507,9 +507,14 @@ test_nobody_writes_anothers_history(void **state)
 		assert_int_equal(ipc_send(&peer.ipc, MSG_RECORD, 0, record, record_size(record->kind), NULL, 0), 0);
 		WAIT_FOR(peer.broken);
 	}
+	/* What is its own to say. */
 	send_flow(&gateway_recorder, "github.com");
+	event.event.kind = EVENT_GRANT_EXPIRED;
+	event.event.id = recorder_id(&gateway_recorder);
+	assert_int_equal(recorder_send(&gateway_recorder, &event, NULL), 0);
 	WAIT_FOR(all_durable(&gateway_recorder));
 	auditor_stop();
+	assert_int_equal(fixture_integer("SELECT count(*) FROM events WHERE kind = 11"), 1);
 	assert_int_equal(fixture_integer("SELECT count(*) FROM connections WHERE end = 0 AND name = 'github.com'"), 2);
 	assert_int_equal(fixture_integer("SELECT count(*) FROM connections"), 2);
 	assert_int_equal(fixture_integer("SELECT count(*) FROM sandboxes WHERE name = 'task2'"), 0);
