@@ -46,6 +46,7 @@ chain() {
 		{answers: [(range($count) | [link(.), "CNAME", 60, link(. + 1)]), [link($count), "A", 60, $address]]}')"
 }
 
+# bats test_tags=smoke
 @test "C-08: a name that answers with public and private addresses in turn opens no private one" {
 	fresh rebind
 	fdns rebind.lab-a.com "$(jq -nc '{cycle: (["45.45.45.11", "10.0.0.5", "45.45.45.12", "127.0.0.1", "169.254.169.254",
@@ -254,6 +255,7 @@ chain() {
 	far_saw "> 2600:1:46::.* 9100 S"
 }
 
+# bats test_tags=smoke
 @test "C-15: of HTTPS and SVCB records only harmless keys and leased hints are left" {
 	local record kind public4=2d2d2d0b public6=26000001000200000000000000000011
 	# alpn h2 h3 h3-29, ipv4hint private and public, ech, ipv6hint private and public, an unknown key.
@@ -359,6 +361,7 @@ chain() {
 	sandbox_gone junk
 }
 
+# bats test_tags=smoke
 @test "B-13, B-14, C-26: answers that do not parse open nothing" {
 	local n=0 words=() raw pointers
 	fresh bad

@@ -18,6 +18,7 @@ setup() {
 
 teardown() {
 	resolver_up
+	kill -CONT "$(posternd_pid)"
 }
 
 # Packets to the resolver: dropped or rejected, on IPv4 or on both. resolver_down drop|reject [4]
@@ -55,6 +56,7 @@ addresses() {
 	log_has dns '.proto == "tcp" and .qname == "www.lab-b.net" and .verdict == "denied"'
 }
 
+# bats test_tags=smoke
 @test "C-04: a length of zero, of more than any query, or more than comes ends the connection" {
 	# What came before is answered, what comes behind is not looked at.
 	for server in "$GATEWAY4" "$GATEWAY6"; do
@@ -93,9 +95,9 @@ addresses() {
 
 @test "C-04: a guest that does not read its answers is not read from, and gets them all when it does" {
 	sandbox deaf --policy "$(policy deaf 'host: news.lab-site.org')"
-	run -0 stub deaf deaf 16000 www.lab-b.net
-	equal "replies" '{"NXDOMAIN":16000}' "$(jq -c .replies <<<"$output")"
-	dns_recorded deaf 16000 '.qname == "www.lab-b.net" and .proto == "tcp" and .reason == "no_rule"'
+	run -0 stub deaf deaf 7500 www.lab-b.net
+	equal "replies" '{"blocked":true,"replies":{"NXDOMAIN":7500}}' "$(jq -c . <<<"$output")"
+	dns_recorded deaf 7500 '.qname == "www.lab-b.net" and .proto == "tcp" and .reason == "no_rule"'
 	sandbox_gone deaf
 	resolver_idle
 }
@@ -122,6 +124,7 @@ addresses() {
 	sandbox_gone idle
 }
 
+# bats test_tags=smoke
 @test "C-18: an answer that was cut short upstream is fetched whole, and only that counts" {
 	sandbox cut --policy "$(policy cut 'host: "*.lab-a.com"')"
 	addresses cut.lab-a.com 50 '{"udp":{"flags":512,"answers":[["A",60,"45.45.45.20"]]}}'
@@ -229,6 +232,55 @@ addresses() {
 	log_has dns '.qname == "gone.lab-a.com" and .verdict == "allowed" and .rcode == "NXDOMAIN"'
 	log_has dns '.qname == "rcode5.lab-a.com" and .verdict == "failed" and .reason == "upstream_error"
 		and (.detail | contains("refused"))'
+}
+
+@test "C-13: no answer leaves before the kernel has its addresses; without the keeper there is none" {
+	sandbox hold --policy "$(policy hold 'host: "*.lab-a.com"')"
+	fdns hold.lab-a.com '{"answers":[["A",60,"45.45.45.11"]]}'
+	fdns late.lab-a.com '{"answers":[["A",60,"45.45.45.12"]]}'
+	kill -STOP "$(posternd_pid)"
+	stub hold --timeout 9 udp hold.lab-a.com >"$LAB/tmp/hold" 3>&- &
+	local asked=$!
+	wait_for 5 dns_asked hold.lab-a.com
+	# What needs no lease is answered meanwhile.
+	run -0 stub hold udp www.lab-b.net hold.lab-a.com/TXT
+	replies 2 '.answers == []'
+	sleep 0.7
+	equal "answer before the lease" "" "$(<"$LAB/tmp/hold")"
+	kill -CONT "$(posternd_pid)"
+	wait $asked
+	output=$(<"$LAB/tmp/hold")
+	replies 1 '.answers[0][3] == "45.45.45.11" and .ms > 700'
+	run -0 guest hold curl -sS -4 https://hold.lab-a.com/
+	equal "page" "lab web server for hold.lab-a.com" "$output"
+
+	# For too long: no address for the guest, and what the kernel gets late opens nothing.
+	kill -STOP "$(posternd_pid)"
+	run -0 stub hold --edns 1232 --timeout 9 udp late.lab-a.com
+	replies 1 '.rcode == "SERVFAIL" and .answers == [] and .ms < 7000'
+	kill -CONT "$(posternd_pid)"
+	wait_for 5 bash -c "source '$LAB_DIR/lab.bash'; source '$LAB_DIR/dns.bash'; leased hold 4 | grep -qxF 45.45.45.12"
+	guest_fails hold curl -sSk --resolve late.lab-a.com:443:45.45.45.12 https://late.lab-a.com/
+	far_none "> 45\.45\.45\.12 "
+	log_has hold '.kind == "dns" and .qname == "late.lab-a.com" and .verdict == "failed" and .reason == "internal_error"'
+	log_has hold '.kind == "deny" and .dst == "45.45.45.12"'
+	sandbox_gone hold
+}
+
+# bats test_tags=smoke
+@test "C-22, C-26: noise brings nothing down and nothing out" {
+	local roles
+	roles=$(pgrep -P "$(posternd_pid)" | sort | xargs)
+	run -0 stub dns --window 64 noise 12000 news.lab-site.org
+	# Random changes make other types and other names, too; what is asked for is allowed.
+	equal "other names upstream" "" "$(since_mark fdns.log | jq -r '.qname // "unread" | ascii_downcase' |
+		grep -vE '^(news\.lab-site\.org|.*\.lab-a\.com)$' | head -n 3 || true)"
+	equal "other types upstream" "" "$(since_mark fdns.log | jq -r .qtype | grep -vxE 'A|AAAA|CNAME|HTTPS|SVCB' | head -n 3 || true)"
+	equal "processes" "$roles" "$(pgrep -P "$(posternd_pid)" | sort | xargs)"
+	run -0 stub dns udp news.lab-site.org www.lab-b.net
+	reply 1 '.answers[0][3] == "45.45.45.10"'
+	reply 2 '.rcode == "NXDOMAIN"'
+	log_has dns '.kind == "dns" and .reason == "dns_denied" and .rcode == "FORMERR"'
 }
 
 @test "C-21: data in names below an allowed wildcard is cut at a budget" {

@@ -7,6 +7,7 @@
   stub.py [option...] denied COUNT PARENT   so many random names, below PARENT and elsewhere; some over TCP
   stub.py [option...] types NAME FIRST LAST a question for each type
   stub.py [option...] flood SECONDS NAME    as fast as possible ("%d" in NAME is a number); replies are counted, not read
+  stub.py [option...] noise COUNT NAME      so many datagrams of random bytes, and questions with random changes
   stub.py [option...] crowd COUNT NAME      so many connections at once, a question on each
   stub.py [option...] deaf COUNT NAME       so many questions on one connection, and only then read
   stub.py [option...] race COUNT PORT NAME  ask, and connect the moment the answer is there
@@ -174,9 +175,12 @@ def run_udp(args):
             say(end="timeout", ms=since(start))
 
 
-def connect(address, port, timeout):
+def connect(address, port, timeout, buffers=0):
     sock = socket.socket(family_of(address), socket.SOCK_STREAM)
     sock.settimeout(timeout)
+    if buffers:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffers)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffers)
     sock.connect((address, port))
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock
@@ -345,6 +349,27 @@ def run_flood(args):
     say(sent=sent, received=received)
 
 
+def run_noise(args):
+    sock = socket.socket(family_of(args.server), socket.SOCK_DGRAM)
+    sock.connect((args.server, 53))
+    sock.setblocking(False)
+    rcodes = collections.Counter()
+    for i in range(int(args.words[0])):
+        data = bytearray(question(args, args.words[1], random.choice((1, 28, 65))))
+        for _ in range(random.randrange(6)):
+            data[random.randrange(len(data))] = random.choice((0, 1, 0x3F, 0x40, 0xC0, 0xFF, random.randrange(256)))
+        if i % 4 == 0:
+            data = random.randbytes(random.randrange(600))
+        sock.send(data[: random.choice((len(data), len(data), random.randrange(len(data) + 1)))])
+        # Slower than the rate at which one sandbox may ask.
+        time.sleep(0.0003)
+        try:
+            rcodes[RCODES.get(sock.recv(65536)[3] & 15, "other")] += 1
+        except BlockingIOError:
+            pass
+    say(rcodes=rcodes)
+
+
 def run_crowd(args):
     ends = collections.Counter()
     socks = [connect(args.server, 53, args.timeout) for _ in range(int(args.words[0]))]
@@ -360,7 +385,7 @@ def run_crowd(args):
 
 def run_deaf(args):
     count, name = int(args.words[0]), args.words[1]
-    sock = connect(args.server, 53, args.timeout)
+    sock = connect(args.server, 53, args.timeout, buffers=8192)
     stream = b"".join(struct.pack(">H", len(message)) + message
                       for message in (question(args, name, 1, i % 65536) for i in range(count)))
     sock.setblocking(False)
@@ -419,7 +444,7 @@ def run_race(args):
 
 
 COMMANDS = {"udp": run_udp, "tcp": run_tcp, "denied": run_denied, "types": run_types, "flood": run_flood,
-            "crowd": run_crowd, "deaf": run_deaf, "race": run_race}
+            "noise": run_noise, "crowd": run_crowd, "deaf": run_deaf, "race": run_race}
 
 
 def main():
