@@ -111,16 +111,15 @@ policy_merge(struct policy *base, const struct policy *layer, struct error *err)
 	return 0;
 }
 
-/* The whole file, at most POLICY_FILE_MAX bytes. *ret_text is the caller's. */
-static int
-file_load(int fd, const char *name, char **ret_text, size_t *ret_len, struct error *err)
+int
+policy_load(int fd, const char *name, char **ret_text, size_t *ret_len, struct error *err)
 {
 	char *text = NULL, *grown;
 	size_t size = 0, len = 0;
 	ssize_t got;
 
 	for (;;) {
-		if (len == size) {
+		if (len + 1 >= size) {
 			size = size == 0 ? READ_SIZE_FIRST : 2 * size;
 			grown = realloc(text, size);
 			if (grown == NULL) {
@@ -129,7 +128,7 @@ file_load(int fd, const char *name, char **ret_text, size_t *ret_len, struct err
 			}
 			text = grown;
 		}
-		got = read(fd, text + len, size - len);
+		got = read(fd, text + len, size - len - 1);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0) {
@@ -144,6 +143,7 @@ file_load(int fd, const char *name, char **ret_text, size_t *ret_len, struct err
 			return error_set(err, ERROR_POLICY, "%s: larger than %u bytes", name, POLICY_FILE_MAX);
 		}
 	}
+	text[len] = '\0';
 	*ret_text = text;
 	*ret_len = len;
 	return 0;
@@ -162,7 +162,7 @@ policy_read_file(const char *path, struct policy *ret_policy, struct error *err)
 		return error_set(err, ERROR_NOT_FOUND, "no policy file %s", name);
 	if (fd < 0)
 		return error_sys(err, errno, "cannot open %s", name);
-	result = file_load(fd, name, &text, &len, err);
+	result = policy_load(fd, name, &text, &len, err);
 	if (!is_stdin)
 		close(fd);
 	if (result == 0)

@@ -27,6 +27,7 @@ enum policy_mode { POLICY_MODE_ENFORCE = 0, POLICY_MODE_LEARN };
 struct policy_include {
 	char preset[POLICY_INCLUDE_NAME_MAX]; /* NAME */
 	uint32_t line, column;                /* where the text says so */
+	char at[RULE_ORIGIN_MAX];             /* the same with its file: "task.yaml:3:11" */
 };
 
 struct policy {
@@ -58,6 +59,10 @@ int policy_add(struct policy *policy, const struct rule *rule, struct error *err
  * line, as many as fit. *ret_policy is written only on success. file is used in messages and origins. */
 int policy_parse(const char *text, size_t len, const char *file, struct policy *ret_policy, struct error *err);
 
+/* All that a descriptor still gives, at most POLICY_FILE_MAX bytes; name is for messages. *ret_text is the caller's and
+ * has a NUL behind its *ret_len bytes. */
+int policy_load(int fd, const char *name, char **ret_text, size_t *ret_len, struct error *err);
+
 /* Read and parse a file ("-" is standard input). */
 int policy_read_file(const char *path, struct policy *ret_policy, struct error *err);
 
@@ -71,5 +76,9 @@ int policy_merge(struct policy *base, const struct policy *layer, struct error *
 
 /* YAML text that policy_parse reads back to the same policy. Owned by the caller; NULL without memory. */
 char *policy_format(const struct policy *policy);
+
+/* The same for people, of what policy_layers_merge made: with each entry's origin, default ports written out, and what
+ * bounds it all. Parses, but to less: bounds are comments. */
+char *policy_format_effective(const struct policy *policy);
 
 #endif

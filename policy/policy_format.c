@@ -64,35 +64,25 @@ target_print(FILE *out, const struct rule *rule)
 
 	switch (rule->kind) {
 	case RULE_HOST:
-		fprintf(out, "host: \"%s%s\"\n", rule->wildcard ? "*." : "", rule->name.text);
+		fprintf(out, "host: \"%s%s\"", rule->wildcard ? "*." : "", rule->name.text);
 		break;
 	case RULE_CIDR:
-		fprintf(out, "cidr: \"%s\"\n", prefix_format(&rule->prefix, prefix));
+		fprintf(out, "cidr: \"%s\"", prefix_format(&rule->prefix, prefix));
 		break;
 	case RULE_COUNTRY:
-		fprintf(out, "country: \"%.2s\"\n", rule->country);
+		fprintf(out, "country: \"%.2s\"", rule->country);
 		break;
 	case RULE_ASN:
-		fprintf(out, "asn: %u\n", rule->asn);
+		fprintf(out, "asn: %u", rule->asn);
 		break;
 	}
 }
 
 static void
-rule_print(FILE *out, const struct rule *rule)
+terms_print(FILE *out, const struct rule *rule)
 {
 	char text[QUANTITY_TEXT_MAX];
 
-	fprintf(out, "  - ");
-	target_print(out, rule);
-	if (rule->subdomains)
-		fprintf(out, "    subdomains: true\n");
-	if (rule->shared)
-		fprintf(out, "    shared: true\n");
-	if (rule->range_count > 0)
-		ports_print(out, rule);
-	if (rule->proto == IPPROTO_UDP)
-		fprintf(out, "    udp: true\n");
 	if (rule->expires_after_s != 0)
 		fprintf(out, "    expires: %s\n", quantity_format_duration(rule->expires_after_s, text));
 	else if (rule->expires_us != 0)
@@ -103,7 +93,28 @@ rule_print(FILE *out, const struct rule *rule)
 }
 
 static void
-list_print(FILE *out, const struct policy *policy, enum rule_action action, const char *key)
+rule_print(FILE *out, const struct rule *rule, bool effective)
+{
+	fprintf(out, "  - ");
+	target_print(out, rule);
+	if (effective && rule->origin[0] != '\0')
+		fprintf(out, "  # %s", rule->origin);
+	fprintf(out, "\n");
+	if (rule->subdomains)
+		fprintf(out, "    subdomains: true\n");
+	if (rule->shared)
+		fprintf(out, "    shared: true\n");
+	if (rule->range_count > 0)
+		ports_print(out, rule);
+	else if (effective && rule->action == RULE_ALLOW)
+		fprintf(out, "    ports: [80, 443]\n");
+	if (rule->proto == IPPROTO_UDP)
+		fprintf(out, "    udp: true\n");
+	terms_print(out, rule);
+}
+
+static void
+list_print(FILE *out, const struct policy *policy, enum rule_action action, const char *key, bool effective)
 {
 	bool any = false;
 
@@ -113,14 +124,34 @@ list_print(FILE *out, const struct policy *policy, enum rule_action action, cons
 		if (!any)
 			fprintf(out, "%s:\n", key);
 		any = true;
-		rule_print(out, &policy->rules[i]);
+		rule_print(out, &policy->rules[i], effective);
 	}
-	if (!any && (action == RULE_DENY || policy->has_allow))
+	if (!any && (action == RULE_DENY || policy->has_allow || effective))
 		fprintf(out, "%s: []\n", key);
 }
 
+/* As comments: a policy cannot say of itself that it is bounded. */
 static void
-settings_print(FILE *out, const struct policy *policy)
+bounds_print(FILE *out, const struct policy *policy)
+{
+	char word[RULE_TEXT_MAX];
+	bool any = false;
+
+	if (!policy->bounded)
+		return;
+	fprintf(out, "# Of what is allowed below, only what the organisation allows too:\n");
+	for (size_t i = 0; i < policy->rule_count; i++) {
+		if (!policy->rules[i].bound)
+			continue;
+		any = true;
+		fprintf(out, "#   %s  # %s\n", rule_format(&policy->rules[i], word), policy->rules[i].origin);
+	}
+	if (!any)
+		fprintf(out, "#   nothing\n");
+}
+
+static void
+settings_print(FILE *out, const struct policy *policy, bool effective)
 {
 	fprintf(out, "version: 1\n");
 	if (policy->name[0] != '\0')
@@ -128,15 +159,15 @@ settings_print(FILE *out, const struct policy *policy)
 	for (size_t i = 0; i < policy->include_count; i++)
 		fprintf(out, "%s\"preset:%s\"%s", i == 0 ? "include: [" : ", ", policy->includes[i].preset,
 		    i + 1 == policy->include_count ? "]\n" : "");
-	if (policy->mode_set)
+	if (policy->mode_set || effective)
 		fprintf(out, "mode: %s\n", policy->mode == POLICY_MODE_LEARN ? "learn" : "enforce");
-	if (policy->ech_set)
+	if (policy->ech_set || effective)
 		fprintf(out, "ech: %s\n", policy->ech == POLICY_ECH_DENY ? "deny" : "grease-ok");
 	limits_print(out, &policy->limits, "");
 }
 
-char *
-policy_format(const struct policy *policy)
+static char *
+policy_print(const struct policy *policy, bool effective)
 {
 	char *text = NULL;
 	size_t len = 0;
@@ -145,13 +176,30 @@ policy_format(const struct policy *policy)
 
 	if (out == NULL)
 		return NULL;
-	settings_print(out, policy);
-	list_print(out, policy, RULE_ALLOW, "allow");
-	list_print(out, policy, RULE_DENY, "deny");
+	if (effective) {
+		fprintf(out,
+		    "# The never list (private ranges, metadata services, the host) is refused before all of this.\n");
+		bounds_print(out, policy);
+	}
+	settings_print(out, policy, effective);
+	list_print(out, policy, RULE_ALLOW, "allow", effective);
+	list_print(out, policy, RULE_DENY, "deny", effective);
 	failed = ferror(out) != 0;
 	if (fclose(out) != 0 || failed) {
 		free(text);
 		return NULL;
 	}
 	return text;
+}
+
+char *
+policy_format(const struct policy *policy)
+{
+	return policy_print(policy, false);
+}
+
+char *
+policy_format_effective(const struct policy *policy)
+{
+	return policy_print(policy, true);
 }

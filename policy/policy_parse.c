@@ -11,7 +11,11 @@
  * The functions return -1 only when events.c says that nothing more can be read. */
 #include "policy/policy_parse.h"
 
+#include "base/escape.h"
+
 #include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -155,6 +159,20 @@ read_mode(struct parse *p)
 	return 0;
 }
 
+void
+parse_origin(const struct parse *p, char ret_origin[RULE_ORIGIN_MAX], const char *fmt, ...)
+{
+	char place[48], file[RULE_ORIGIN_MAX];
+	va_list ap;
+	int len;
+
+	va_start(ap, fmt);
+	len = vsnprintf(place, sizeof(place), fmt, ap);
+	va_end(ap);
+	escape_terminal(p->in.file, strlen(p->in.file), file, sizeof(file));
+	snprintf(ret_origin, RULE_ORIGIN_MAX, "%.*s%s", RULE_ORIGIN_MAX - 1 - len, file, place);
+}
+
 static int
 include_add(struct parse *p, const char *name, size_t len)
 {
@@ -164,6 +182,7 @@ include_add(struct parse *p, const char *name, size_t len)
 	struct policy_include *includes;
 
 	memcpy(include.preset, name, len);
+	parse_origin(p, include.at, ":%u:%u", include.line, include.column);
 	for (size_t i = 0; i < policy->include_count; i++) {
 		if (memcmp(policy->includes[i].preset, include.preset, sizeof(include.preset)) == 0) {
 			events_report(&p->in, events_here(&p->in), "'%s' stands twice, first in line %u; keep one",

@@ -20,6 +20,10 @@ int parse_rules(struct parse *p, enum rule_action action);
 /* "limits" of the sandbox, or of an entry (of_rule). */
 int parse_limits(struct parse *p, bool of_rule, struct limits *ret_limits);
 
+/* The text's file with a place behind it (":7"), escaped; of a long path the end is lost, not the place. */
+void parse_origin(const struct parse *p, char ret_origin[RULE_ORIGIN_MAX], const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* true or false, unquoted. *ret_value is written only when it is one. */
 int parse_flag(struct parse *p, bool *ret_value);
 

@@ -4,9 +4,6 @@
 
 #include "policy/quantity.h"
 
-#include "base/escape.h"
-
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -213,14 +210,9 @@ static int
 entry_add(struct parse *p, struct entry *entry, struct place at)
 {
 	struct rule *rule = &entry->rule;
-	char line[24], file[RULE_ORIGIN_MAX];
 	struct error err;
-	int room;
 
-	/* A long path loses its end, not the line number. */
-	room = RULE_ORIGIN_MAX - 1 - snprintf(line, sizeof(line), ":%zu", at.line);
-	escape_terminal(p->in.file, strlen(p->in.file), file, sizeof(file));
-	snprintf(rule->origin, sizeof(rule->origin), "%.*s%s", room, file, line);
+	parse_origin(p, rule->origin, ":%zu", at.line);
 	if (place_keep(p, entry->target_at) < 0)
 		error_set(&err, ERROR_LIMIT, "no memory to read it");
 	else if (policy_add(&p->policy, rule, &err) == 0)
