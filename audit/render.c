@@ -243,7 +243,8 @@ render_short_dns(FILE *out, const struct query_row *row)
 {
 	char name[RENDER_SHORT_MAX], word[32];
 
-	fprintf(out, "dns   %s", render_name(row, name, sizeof(name)));
+	render_name(row, name, sizeof(name));
+	fprintf(out, "dns   %s", name[0] == '\0' ? "." : name);
 	fprintf(out, " %s", render_qtype(row->qtype, word));
 	if (row->rcode == 0 && row->verdict == VERDICT_ALLOWED && row->answers.len > 0)
 		render_short_answers(out, row->answers);

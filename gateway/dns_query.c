@@ -386,7 +386,7 @@ query_new(struct dns_server *server, const struct dns_origin *origin, const stru
 static void
 query_refuse_name(struct dns_query *query)
 {
-	snprintf(query->detail, sizeof(query->detail), "%s", name_error_text(query->question.name_error));
+	snprintf(query->detail, sizeof(query->detail), "the name %s", name_error_text(query->question.name_error));
 	/* NXDOMAIN for the root would say that no name exists at all (RFC 8020). */
 	dns_query_finish(query, VERDICT_DENIED, REASON_DNS_DENIED,
 	    query->question.name_error == NAME_EMPTY ? DNS_REFUSED : DNS_NXDOMAIN, DNS_EDE_BLOCKED);

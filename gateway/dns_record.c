@@ -62,7 +62,8 @@ record_qname(const struct dns_question *question, struct record_dns *dns)
 	if (question->name_ok) {
 		dns->qname_len = question->name.len;
 		memcpy(dns->qname, question->name.text, question->name.len);
-	} else {
+	} else if (!question->has_question || question->name_error != NAME_EMPTY) {
+		/* The root needs no bytes: a record without a name is shown as ".". */
 		dns->qname_len = question->name_wire_len;
 		memcpy(dns->qname, question->wire, question->name_wire_len);
 	}

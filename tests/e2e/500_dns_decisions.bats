@@ -124,7 +124,10 @@ setup() {
 	wait $forwarder $resolver || true
 	dns_not_asked www.lab-b.net
 	far_none "> 198\.41\.0\.4 "
-	log_has dns '.kind == "dns" and .qtype == "NS" and .reason == "dns_denied" and .rcode == "REFUSED"'
+	log_has dns '.kind == "dns" and .qtype == "NS" and .reason == "dns_denied" and .rcode == "REFUSED"
+		and .detail == "the name is empty"'
+	run -0 postern log dns
+	matches "the root in the log" ' dns +\. NS -> REFUSED' "$output"
 }
 
 # bats test_tags=smoke
