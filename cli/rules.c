@@ -3,6 +3,7 @@
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/policy_text.h"
+#include "policy/quantity.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ rules_print(const json_t *answer)
 
 /* Send the words (parsed already) and show what came of it. */
 static int
-rules_send(const char *method, const struct command *command, const char *action, json_t *rules)
+rules_send(const char *method, const struct command *command, const char *action, uint32_t for_s, json_t *rules)
 {
 	json_t *request = json_pack("{s:o, s:s*}", "rules", rules, "action", action), *answer, *warning;
 	char path[CLIENT_PATH_MAX];
@@ -35,6 +36,8 @@ rules_send(const char *method, const struct command *command, const char *action
 	size_t i;
 	int rc = client_sandbox_path(command->words.items[0], "/rules", path, &err);
 
+	if (for_s != 0)
+		json_object_set_new(request, "for", json_integer(for_s));
 	if (rc == 0)
 		rc = client_request(method, path, request, &answer, &err);
 	json_decref(request);
@@ -53,17 +56,27 @@ rules_send(const char *method, const struct command *command, const char *action
 static int
 rules_add(int argc, char **argv, enum rule_action action)
 {
+	const char *duration = NULL;
+	const struct args_option options[] = {
+	    {0, "for", "DURATION", "only for so long: 30s, 10m, 2h, 7d; then connections that need it are cut", NULL,
+		&duration, NULL},
+	};
 	static struct command command;
-	int status = command_parse(argc, argv, NULL, 0, 2, ARGS_LIST_MAX, &command);
+	int status = command_parse(argc, argv, options, 1, 2, ARGS_LIST_MAX, &command);
+	uint32_t for_s = 0;
 	struct error err;
 	json_t *rules;
 
 	if (status >= 0)
 		return status;
+	if (duration != NULL && !quantity_parse_duration(duration, strlen(duration), RULE_EXPIRES_AFTER_MAX_S, &for_s)) {
+		error_set(&err, ERROR_USAGE, "--for %s: give a duration as 30s, 10m, 2h or 7d", duration);
+		return command_fail(&err);
+	}
 	rules = policy_text_rules(action, command.words.items + 1, command.words.count - 1, &err);
 	if (rules == NULL)
 		return command_fail(&err);
-	return rules_send("POST", &command, action == RULE_ALLOW ? "allow" : "deny", rules);
+	return rules_send("POST", &command, action == RULE_ALLOW ? "allow" : "deny", for_s, rules);
 }
 
 int
@@ -101,5 +114,5 @@ cli_revoke(int argc, char **argv)
 	rules = policy_text_rules(RULE_DENY, command.words.items + 1, command.words.count - 1, &err);
 	if (rules == NULL)
 		return command_fail(&err);
-	return rules_send("DELETE", &command, allow ? "allow" : deny ? "deny" : NULL, rules);
+	return rules_send("DELETE", &command, allow ? "allow" : deny ? "deny" : NULL, 0, rules);
 }

@@ -122,11 +122,14 @@ show_rules(const json_t *rules)
 	const json_t *rule;
 	size_t i;
 
-	table_init(&table, 2, NULL);
+	table_init(&table, 3, NULL);
 	json_array_foreach(rules, i, rule)
 	{
+		const char *expires = command_text(rule, "expires");
+
 		table_add(&table, command_text(rule, "rule"));
 		table_add(&table, command_text(rule, "origin"));
+		table_addf(&table, "%s%s", expires[0] == '\0' ? "" : "until ", expires);
 	}
 	printf("\nrules%s\n", json_array_size(rules) == 0 ? ": none, nothing can be reached" : "");
 	table_print(&table, stdout, "  ");

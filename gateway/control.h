@@ -104,6 +104,7 @@ struct control_sandbox {
 	char hash[65];                        /* of the snapshot in force */
 	char policy_file[CONTROL_POLICY_FILE_MAX];
 	char *policy_text;          /* verbatim; NULL: no policy file. Owned */
+	int64_t policy_applied_us;  /* when the text came: "expires: 2h" counts from there, whatever restarts meanwhile */
 	struct policy edits;        /* live edits */
 	struct snapshot *snapshot;  /* in force; owned; NULL while nothing could be compiled */
 	bool restoring;             /* waits for the keeper after a start */
@@ -235,6 +236,7 @@ struct control_change {
 	bool replaces_file; /* policy_text and policy_file are the new ones; otherwise edits are */
 	char *policy_text;  /* owned */
 	char policy_file[CONTROL_POLICY_FILE_MAX];
+	int64_t applied_us;  /* clock_real_us at the beginning */
 	struct policy edits; /* all of them, as they will be */
 	int fd;              /* sealed snapshot; -1 until compiled */
 	struct snapshot *snapshot;
@@ -244,9 +246,10 @@ struct control_change {
 	json_t *warnings; /* [text] */
 };
 
-/* Compile policy text (may be NULL) and edits. Returns the sealed descriptor and opens it. */
-int control_policy_compile(const char *policy_text, const char *policy_file, const struct policy *edits, int *ret_fd,
-    struct snapshot **ret_snapshot, struct error *err);
+/* Compile policy text (may be NULL; its relative expiries count from applied_us) and edits. Returns the sealed descriptor
+ * and opens it. */
+int control_policy_compile(const char *policy_text, const char *policy_file, int64_t applied_us,
+    const struct policy *edits, int *ret_fd, struct snapshot **ret_snapshot, struct error *err);
 /* A change of an attached sandbox, beginning as a copy of what is in force; the job owns it. On failure NULL, and the
  * job has ended. */
 struct control_change *control_change_begin(struct control_job *job, struct control_sandbox **ret_sandbox);
@@ -265,10 +268,11 @@ int control_policy_copy(struct policy *ret_copy, const struct policy *policy, st
 /* Stored form of live edits: the policy's YAML, with one comment line a rule that says who made it. */
 char *control_edits_format(const struct policy *edits);
 int control_edits_parse(const char *text, size_t len, struct policy *ret_edits, struct error *err);
-/* Parse rule words into edits; words is a JSON array of strings or NULL. Rules that are there already are skipped; the
- * others are added to *ret_changed, and to change (may be NULL) as "+allow word". */
-int control_edits_add(struct policy *edits, enum rule_action action, const json_t *words, uint32_t uid,
-    size_t *ret_changed, json_t *change, struct error *err);
+/* Parse rule words into edits; words is a JSON array of strings or NULL. They end at expires_us (0: never). Rules that are
+ * there already with the same end are skipped, with another one they get this one; what changed is added to *ret_changed,
+ * and to change (may be NULL) as "+allow word" or "+allow word until 2026-12-01T10:00:00Z". Expired edits are dropped. */
+int control_edits_add(struct policy *edits, enum rule_action action, const json_t *words, int64_t expires_us,
+    uint32_t uid, size_t *ret_changed, json_t *change, struct error *err);
 
 /* -- control_explain.c --------------------------------------------------------------------------------------------- */
 

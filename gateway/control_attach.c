@@ -111,9 +111,9 @@ attach_read_body(struct control_job *job, struct control_sandbox *sandbox, struc
 			return error_set(err, ERROR_SYSTEM, "out of memory");
 	}
 	sandbox->uid = job->uid;
-	if (control_edits_add(&sandbox->edits, RULE_ALLOW, allow, job->uid, &changed, NULL, err) < 0)
+	if (control_edits_add(&sandbox->edits, RULE_ALLOW, allow, 0, job->uid, &changed, NULL, err) < 0)
 		return -1;
-	return control_edits_add(&sandbox->edits, RULE_DENY, deny, job->uid, &changed, NULL, err);
+	return control_edits_add(&sandbox->edits, RULE_DENY, deny, 0, job->uid, &changed, NULL, err);
 }
 
 /* Microseconds since the epoch, but never one that was given out before, even if the clock went back. */
@@ -217,8 +217,9 @@ attach_prepare(struct control_job *job, struct attach *attach, struct error *err
 		    "sandbox %s is attached already; detach it first, or choose another name", job->name);
 	if (control->sandbox_count >= CONTROL_SANDBOXES_MAX)
 		return error_set(err, ERROR_LIMIT, "%d sandboxes are attached already", CONTROL_SANDBOXES_MAX);
-	if (control_policy_compile(
-		sandbox->policy_text, sandbox->policy_file, &sandbox->edits, &attach->fd, &sandbox->snapshot, err) < 0)
+	sandbox->policy_applied_us = clock_real_us();
+	if (control_policy_compile(sandbox->policy_text, sandbox->policy_file, sandbox->policy_applied_us, &sandbox->edits,
+		&attach->fd, &sandbox->snapshot, err) < 0)
 		return -1;
 	snapshot_hash(sandbox->snapshot, sandbox->hash);
 	sandbox->generation = sandbox->last_generation = 1;

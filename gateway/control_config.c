@@ -170,7 +170,7 @@ control_config_parse(const struct control_config_json *json, struct control_sand
 
 struct attachment_json {
 	struct control_config_json config;
-	json_t *version, *id, *uid, *generation, *last_generation, *hash, *netns_dev, *netns_ino;
+	json_t *version, *id, *uid, *generation, *last_generation, *hash, *netns_dev, *netns_ino, *applied;
 };
 
 static int
@@ -183,6 +183,8 @@ attachment_numbers(const struct attachment_json *json, struct control_sandbox *s
 	    control_json_integer(json->uid, "uid", 0, UINT32_MAX, &uid, err) < 0 ||
 	    control_json_integer(json->generation, "generation", 0, UINT32_MAX, &generation, err) < 0 ||
 	    control_json_integer(json->last_generation, "last_generation", generation, UINT32_MAX, &last, err) < 0 ||
+	    control_json_integer(
+		json->applied, "policy_applied_us", 0, INT64_MAX, &sandbox->policy_applied_us, err) < 0 ||
 	    control_json_integer(json->netns_dev, "netns_dev", 0, INT64_MAX, &dev, err) < 0 ||
 	    control_json_integer(json->netns_ino, "netns_ino", 0, INT64_MAX, &ino, err) < 0)
 		return -1;
@@ -206,6 +208,7 @@ attachment_read(json_t *object, struct control_sandbox *sandbox, struct error *e
 	    {"generation", JSON_INTEGER, true, &json.generation},
 	    {"last_generation", JSON_INTEGER, true, &json.last_generation},
 	    {"hash", JSON_STRING, true, &json.hash},
+	    {"policy_applied_us", JSON_INTEGER, false, &json.applied},
 	    {"netns_dev", JSON_INTEGER, true, &json.netns_dev},
 	    {"netns_ino", JSON_INTEGER, true, &json.netns_ino},
 	};

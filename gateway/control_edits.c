@@ -3,6 +3,9 @@
  * policy text itself has no place for that. A person may read the file, and a rule without its comment still counts. */
 #include "gateway/control.h"
 
+#include "base/clock.h"
+#include "policy/quantity.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,43 +139,75 @@ edits_complain(struct error *err, const struct error *one)
 	err->text[len + more] = '\0';
 }
 
-static bool
-edits_hold(const struct policy *edits, const struct rule *rule)
+static struct rule *
+edits_find(const struct policy *edits, const struct rule *rule)
 {
 	for (size_t i = 0; i < edits->rule_count; i++)
 		if (rule_equal(&edits->rules[i], rule))
-			return true;
-	return false;
+			return &edits->rules[i];
+	return NULL;
 }
 
-static int
-edits_add_word(
-    struct policy *edits, enum rule_action action, const char *word, uint32_t uid, json_t *change, struct error *err)
+static void
+edits_tell(json_t *change, const struct rule *rule)
 {
-	char text[RULE_TEXT_MAX];
-	struct rule rule;
+	char word[RULE_TEXT_MAX], until[QUANTITY_TEXT_MAX];
+
+	if (change == NULL)
+		return;
+	rule_format(rule, word);
+	if (rule->expires_us == 0)
+		json_array_append_new(change, json_sprintf("+%s %s", edits_action(rule), word));
+	else
+		json_array_append_new(change, json_sprintf("+%s %s until %s", edits_action(rule), word,
+		    quantity_format_instant(rule->expires_us, until)));
+}
+
+/* Grants that ended say nothing any more. */
+static void
+edits_drop_expired(struct policy *edits, int64_t now_us)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < edits->rule_count; i++)
+		if (edits->rules[i].expires_us == 0 || edits->rules[i].expires_us > now_us)
+			edits->rules[kept++] = edits->rules[i];
+	edits->rule_count = kept;
+}
+
+/* The same words again renew: with another deadline, or without one. */
+static int
+edits_add_word(struct policy *edits, enum rule_action action, const char *word, int64_t expires_us, uint32_t uid,
+    json_t *change, struct error *err)
+{
+	struct rule rule, *same;
 
 	if (rule_parse(action, word, &rule, err) < 0)
 		return -1;
-	if (edits_hold(edits, &rule))
+	rule.expires_us = expires_us;
+	same = edits_find(edits, &rule);
+	if (same != NULL && rule_identical(same, &rule))
 		return 0;
-	if (edits->rule_count >= CONTROL_EDITS_MAX)
+	if (same == NULL && edits->rule_count >= CONTROL_EDITS_MAX)
 		return error_set(
 		    err, ERROR_LIMIT, "more than %d live edits; write them into a policy file", CONTROL_EDITS_MAX);
 	snprintf(rule.origin, sizeof(rule.origin), EDITS_BY "%u", uid);
-	if (policy_add(edits, &rule, err) < 0)
+	if (same != NULL)
+		*same = rule;
+	else if (policy_add(edits, &rule, err) < 0)
 		return -1;
-	if (change != NULL)
-		json_array_append_new(change, json_sprintf("+%s %s", edits_action(&rule), rule_format(&rule, text)));
+	edits_tell(change, &rule);
 	return 1;
 }
 
 int
-control_edits_add(struct policy *edits, enum rule_action action, const json_t *words, uint32_t uid, size_t *ret_changed,
-    json_t *change, struct error *err)
+control_edits_add(struct policy *edits, enum rule_action action, const json_t *words, int64_t expires_us, uint32_t uid,
+    size_t *ret_changed, json_t *change, struct error *err)
 {
 	struct error all = {0}, one;
 	size_t changed = 0;
+
+	edits_drop_expired(edits, clock_real_us());
 
 	for (size_t i = 0; i < json_array_size(words); i++) {
 		const char *word = json_string_value(json_array_get(words, i));
@@ -180,7 +215,7 @@ control_edits_add(struct policy *edits, enum rule_action action, const json_t *w
 
 		if (word == NULL)
 			return error_set(err, ERROR_USAGE, "rules must be an array of strings");
-		rc = edits_add_word(edits, action, word, uid, change, &one);
+		rc = edits_add_word(edits, action, word, expires_us, uid, change, &one);
 		if (rc < 0)
 			edits_complain(&all, &one);
 		else

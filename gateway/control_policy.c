@@ -37,14 +37,17 @@ policy_add_edits(struct policy *all, const struct policy *edits, struct error *e
 static int
 policy_check_enforced(const struct policy *policy, struct error *err)
 {
-	bool uses = false, limits = limits_any(&policy->limits);
+	bool uses = false, places = false, limits = limits_any(&policy->limits);
 
 	for (size_t i = 0; i < policy->rule_count; i++) {
 		const struct rule *rule = &policy->rules[i];
 
 		uses = uses || rule->uses != 0;
 		limits = limits || limits_any(&rule->limits);
+		places = places || rule->kind == RULE_COUNTRY || rule->kind == RULE_ASN;
 	}
+	if (places)
+		return error_set(err, ERROR_POLICY, "rules about countries and networks (asn) are not enforced by this version");
 	if (uses)
 		return error_set(err, ERROR_POLICY, "uses are not enforced by this version");
 	if (limits)
@@ -55,8 +58,8 @@ policy_check_enforced(const struct policy *policy, struct error *err)
 }
 
 int
-control_policy_compile(const char *policy_text, const char *policy_file, const struct policy *edits, int *ret_fd,
-    struct snapshot **ret_snapshot, struct error *err)
+control_policy_compile(const char *policy_text, const char *policy_file, int64_t applied_us,
+    const struct policy *edits, int *ret_fd, struct snapshot **ret_snapshot, struct error *err)
 {
 	const char *file = policy_file[0] == '\0' ? POLICY_FILE_DEFAULT : policy_file;
 	struct policy all;
@@ -65,6 +68,7 @@ control_policy_compile(const char *policy_text, const char *policy_file, const s
 	policy_init(&all);
 	if (policy_text != NULL)
 		rc = policy_parse(policy_text, strlen(policy_text), file, &all, err);
+	policy_resolve(&all, applied_us);
 	if (rc == 0)
 		rc = policy_add_edits(&all, edits, err);
 	if (rc == 0)
@@ -111,6 +115,7 @@ control_change_begin(struct control_job *job, struct control_sandbox **ret_sandb
 
 	if (change != NULL) {
 		change->fd = -1;
+		change->applied_us = clock_real_us();
 		change->change = json_array();
 		change->warnings = json_array();
 		job->data = change;
@@ -169,6 +174,7 @@ change_preview(const struct control_sandbox *sandbox, const struct control_chang
 	preview.edits = change->edits;
 	if (change->replaces_file) {
 		preview.policy_text = change->policy_text;
+		preview.policy_applied_us = change->applied_us;
 		memcpy(preview.policy_file, change->policy_file, sizeof(preview.policy_file));
 	}
 	return preview;
@@ -263,6 +269,7 @@ policy_commit(struct control_sandbox *sandbox, struct control_change *change)
 		free(sandbox->policy_text);
 		sandbox->policy_text = change->policy_text;
 		change->policy_text = NULL;
+		sandbox->policy_applied_us = change->applied_us;
 		memcpy(sandbox->policy_file, change->policy_file, sizeof(sandbox->policy_file));
 	}
 	sandbox->error[0] = '\0';
@@ -309,7 +316,8 @@ resync_start(struct control_job *job)
 		control_job_end(job, 200, NULL);
 		return;
 	}
-	if (control_policy_compile(sandbox->policy_text, sandbox->policy_file, &sandbox->edits, &fd, &snapshot, &err) <
+	if (control_policy_compile(sandbox->policy_text, sandbox->policy_file, sandbox->policy_applied_us, &sandbox->edits,
+		&fd, &snapshot, &err) <
 	    0) {
 		control_job_fail(job, &err);
 		return;
@@ -369,7 +377,8 @@ control_change_apply(struct control_job *job, struct control_sandbox *sandbox, s
 		return;
 	}
 	if (control_policy_compile(change->replaces_file ? change->policy_text : sandbox->policy_text,
-		change->replaces_file ? change->policy_file : sandbox->policy_file, &change->edits, &change->fd,
+		change->replaces_file ? change->policy_file : sandbox->policy_file,
+		change->replaces_file ? change->applied_us : sandbox->policy_applied_us, &change->edits, &change->fd,
 		&change->snapshot, &err) < 0) {
 		control_job_fail(job, &err);
 		return;

@@ -147,12 +147,12 @@ restore_compile(struct control_sandbox *sandbox, int *ret_fd, struct error *err)
 	int rc;
 
 	if (sandbox->error[0] == '\0' &&
-	    control_policy_compile(
-		sandbox->policy_text, sandbox->policy_file, &sandbox->edits, ret_fd, &sandbox->snapshot, err) < 0)
+	    control_policy_compile(sandbox->policy_text, sandbox->policy_file, sandbox->policy_applied_us,
+		&sandbox->edits, ret_fd, &sandbox->snapshot, err) < 0)
 		restore_break(sandbox, err);
 	if (sandbox->error[0] != '\0') {
 		policy_init(&nothing);
-		rc = control_policy_compile(NULL, "", &nothing, ret_fd, &sandbox->snapshot, err);
+		rc = control_policy_compile(NULL, "", 0, &nothing, ret_fd, &sandbox->snapshot, err);
 		policy_free(&nothing);
 		if (rc < 0)
 			return -1;

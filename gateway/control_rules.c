@@ -8,19 +8,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads {"action": ..., "rules": [...]}; action may be missing when optional (then *ret_any is set). */
+/* Reads {"action": ..., "rules": [...]}; action may be missing when optional (then *ret_any is set). ret_for_s: also "for",
+ * seconds from now on that the rules hold, 0 without it; NULL where that makes no sense. */
 static int
-rules_read(
-    json_t *body, bool optional, enum rule_action *ret_action, bool *ret_any, json_t **ret_rules, struct error *err)
+rules_read(json_t *body, bool optional, enum rule_action *ret_action, bool *ret_any, json_t **ret_rules,
+    int64_t *ret_for_s, struct error *err)
 {
-	json_t *action;
+	json_t *action, *duration = NULL;
 	const struct control_field fields[] = {
 	    {"action", JSON_STRING, !optional, &action},
 	    {"rules", JSON_ARRAY, true, ret_rules},
+	    {"for", JSON_INTEGER, false, &duration},
 	};
 
-	if (control_json_fields(body, fields, sizeof(fields) / sizeof(fields[0]), err) < 0)
+	if (control_json_fields(body, fields, sizeof(fields) / sizeof(fields[0]) - (ret_for_s == NULL), err) < 0)
 		return -1;
+	if (ret_for_s != NULL) {
+		*ret_for_s = 0;
+		if (control_json_integer(duration, "for", 1, RULE_EXPIRES_AFTER_MAX_S, ret_for_s, err) < 0)
+			return -1;
+	}
 	if (json_array_size(*ret_rules) == 0)
 		return error_set(err, ERROR_USAGE, "\"rules\" is empty");
 	*ret_any = action == NULL;
@@ -41,12 +48,14 @@ rules_start(struct control_job *job)
 	enum rule_action action;
 	json_t *words;
 	struct error err;
+	int64_t for_s;
 	bool any;
 
 	if (change == NULL)
 		return;
-	if (rules_read(job->body, false, &action, &any, &words, &err) < 0 ||
-	    control_edits_add(&change->edits, action, words, job->uid, &change->changed, change->change, &err) < 0) {
+	if (rules_read(job->body, false, &action, &any, &words, &for_s, &err) < 0 ||
+	    control_edits_add(&change->edits, action, words, for_s == 0 ? 0 : change->applied_us + for_s * 1000000,
+		job->uid, &change->changed, change->change, &err) < 0) {
 		control_job_fail(job, &err);
 		return;
 	}
@@ -140,7 +149,7 @@ revoke_all(
 	json_t *words;
 	bool any;
 
-	if (rules_read(job->body, true, &action, &any, &words, err) < 0)
+	if (rules_read(job->body, true, &action, &any, &words, NULL, err) < 0)
 		return -1;
 	for (size_t i = 0; i < json_array_size(words); i++) {
 		const char *word = json_string_value(json_array_get(words, i));

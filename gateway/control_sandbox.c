@@ -190,6 +190,7 @@ control_attachment_format(const struct control_sandbox *sandbox)
 	sandbox_set_config(object, sandbox);
 	json_object_set_new(object, "last_generation", json_integer(sandbox->last_generation));
 	json_object_set_new(object, "hash", json_string(sandbox->hash));
+	json_object_set_new(object, "policy_applied_us", json_integer(sandbox->policy_applied_us));
 	json_object_set_new(object, "netns_dev", json_integer((json_int_t)sandbox->netns_dev));
 	json_object_set_new(object, "netns_ino", json_integer((json_int_t)sandbox->netns_ino));
 	text = json_dumps(object, JSON_INDENT(2));
@@ -229,10 +230,14 @@ sandbox_rules(const struct snapshot *snapshot)
 	json_t *rules = json_array();
 	size_t count = snapshot == NULL ? 0 : snapshot_rule_count(snapshot);
 
-	for (uint32_t i = 0; i < count; i++)
-		json_array_append_new(rules,
-		    json_pack("{s:s, s:s}", "rule", snapshot_rule_text(snapshot, i), "origin",
-			snapshot_rule_origin(snapshot, i)));
+	for (uint32_t i = 0; i < count; i++) {
+		json_t *rule = json_pack("{s:s, s:s}", "rule", snapshot_rule_text(snapshot, i), "origin",
+		    snapshot_rule_origin(snapshot, i));
+
+		if (snapshot_rule_expires_us(snapshot, i) != 0)
+			sandbox_set_time(rule, "expires", snapshot_rule_expires_us(snapshot, i));
+		json_array_append_new(rules, rule);
+	}
 	return rules;
 }
 
