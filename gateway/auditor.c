@@ -210,8 +210,13 @@ auditor_add_sender(const struct msg_channel *channel, int fd)
 void
 auditor_sender_gone(uint64_t epoch, const char *why)
 {
+	struct msg_sender bad = {.epoch = epoch};
+
 	if (!auditor.stopping && strcmp(why, "peer closed") != 0)
 		log_warnx("channel of epoch %llu closed: %s", (unsigned long long)epoch, why);
+	/* A sender without a channel can record nothing, and so will do nothing: better that it starts anew. */
+	if (strcmp(why, IPC_WHY_MALFORMED) == 0)
+		ipc_send(&auditor.keeper, MSG_SENDER_BAD, 0, &bad, sizeof(bad), NULL, 0);
 	if (auditor.commit_wanted)
 		loop_defer(auditor.loop, &auditor.commit);
 }

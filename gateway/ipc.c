@@ -259,7 +259,7 @@ ipc_receive(struct ipc *ipc)
 		    && ipc->message_handler(ipc, &message);
 	ipc_close_fds(message.fds, fd_count);
 	if (!good)
-		ipc_break(ipc, "malformed message");
+		ipc_break(ipc, IPC_WHY_MALFORMED);
 	return good && ipc_is_open(ipc);
 }
 

@@ -21,6 +21,9 @@
 /* Messages waiting in user space for a slow peer. */
 #define IPC_QUEUE_MAX 8192
 
+/* What broken_handler is told of a message that does not hold together, or that message_handler refused. */
+#define IPC_WHY_MALFORMED "malformed message"
+
 struct ipc_header {
 	uint16_t type;  /* enum msg_type */
 	uint16_t fd_count;

@@ -102,6 +102,10 @@ void keeper_role_spawn(struct keeper_role *role);
 /* From now on, start roles in the network namespace that the caller is in now, wherever it goes. */
 void keeper_role_fork_from_here(void);
 void keeper_role_respawn_later(struct keeper_role *role);
+/* The running role of this epoch, or NULL. */
+struct keeper_role *keeper_role_by_epoch(uint64_t epoch);
+/* It is not what we started: kill it. Its end is seen by keeper_role_reap. */
+void keeper_role_kill(struct keeper_role *role, const char *why);
 /* Reap what ended; calls keeper_role_gone. */
 void keeper_role_reap(void);
 /* Make a channel between a sender and the auditor; NULL: the keeper itself. Both must be ready. */

@@ -446,6 +446,20 @@ keeper_from_gateway(struct keeper_role *gateway, struct ipc_message *message)
 	}
 }
 
+static bool
+keeper_from_auditor(struct ipc_message *message)
+{
+	const struct msg_sender *bad = message->body;
+	struct keeper_role *role;
+
+	if (message->header.type != MSG_SENDER_BAD)
+		return false;
+	role = keeper_role_by_epoch(bad->epoch);
+	if (role != NULL)
+		keeper_role_kill(role, "the auditor got a record from it that no honest one makes");
+	return true;
+}
+
 bool
 keeper_message_handler(struct ipc *ipc, struct ipc_message *message)
 {
@@ -469,7 +483,7 @@ keeper_message_handler(struct ipc *ipc, struct ipc_message *message)
 		return keeper_from_control(message);
 	if (role->kind == MSG_ROLE_GATEWAY)
 		return keeper_from_gateway(role, message);
-	return false; /* the auditor asks nothing of the keeper here */
+	return keeper_from_auditor(message);
 }
 
 /* The keeper has as many files open as it may: the request fails, and its sender is not to blame. */

@@ -36,16 +36,20 @@ keeper_role_name(const struct keeper_role *role)
 	return "gateway";
 }
 
-/* Malformed or hopelessly slow: the process is not what we started. Its end is seen by keeper_role_reap. */
-static void
-keeper_role_broken_handler(struct ipc *ipc, const char *why)
+void
+keeper_role_kill(struct keeper_role *role, const char *why)
 {
-	struct keeper_role *role = loop_owner(ipc, struct keeper_role, ipc);
-
 	if (role->pid == 0 || keeper.stopping)
 		return;
 	log_warnx("%s (pid %d): %s", keeper_role_name(role), role->pid, why);
 	kill(role->pid, SIGKILL);
+}
+
+/* Malformed or hopelessly slow. */
+static void
+keeper_role_broken_handler(struct ipc *ipc, const char *why)
+{
+	keeper_role_kill(loop_owner(ipc, struct keeper_role, ipc), why);
 }
 
 static void
@@ -229,6 +233,17 @@ keeper_role_by_pid(pid_t pid)
 		return &keeper.control;
 	for (unsigned int i = 0; i < keeper.gateway_count; i++)
 		if (keeper.gateways[i].pid == pid)
+			return &keeper.gateways[i];
+	return NULL;
+}
+
+struct keeper_role *
+keeper_role_by_epoch(uint64_t epoch)
+{
+	if (keeper.control.pid != 0 && keeper.control.epoch == epoch)
+		return &keeper.control;
+	for (unsigned int i = 0; i < keeper.gateway_count; i++)
+		if (keeper.gateways[i].pid != 0 && keeper.gateways[i].epoch == epoch)
 			return &keeper.gateways[i];
 	return NULL;
 }

@@ -32,6 +32,7 @@ static const struct msg_shape msg_shapes[] = {
 	[MSG_COUNTERS_DONE] = {sizeof(struct msg_counters), 0},
 	[MSG_RECORD] = {0, 0},
 	[MSG_DURABLE] = {sizeof(struct msg_durable), 0},
+	[MSG_SENDER_BAD] = {sizeof(struct msg_sender), 0},
 	[MSG_SHUTDOWN] = {0, 0},
 };
 static_assert(sizeof(msg_shapes) / sizeof(msg_shapes[0]) == MSG_TYPE_MAX, "one shape per message type");

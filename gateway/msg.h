@@ -45,6 +45,7 @@ enum msg_type {
 
 	MSG_RECORD,         /* any -> auditor: struct record cut to record_size(kind) */
 	MSG_DURABLE,        /* auditor -> sender: struct msg_durable */
+	MSG_SENDER_BAD,     /* auditor -> keeper: struct msg_sender, who sent a record that no honest sender makes */
 	MSG_SHUTDOWN,       /* keeper -> child: finish, close records, exit; no body */
 	MSG_TYPE_MAX
 };
@@ -181,6 +182,10 @@ struct msg_durable {
 	uint64_t seq;       /* all records of this sender up to seq are committed and synced */
 	uint32_t writable;  /* 0: the log cannot be written; refuse new work until it can */
 	uint32_t pad;
+};
+
+struct msg_sender {
+	uint64_t epoch;
 };
 
 /* What a gateway answers, before anybody believes it: codes, counts, names and addresses within their bounds, texts that

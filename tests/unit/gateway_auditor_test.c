@@ -28,11 +28,19 @@ static pid_t auditor_pid;
 static bool auditor_ready;
 static struct recorder keeper_recorder, control_recorder, gateway_recorder;
 static uint64_t next_epoch = FIXTURE_EPOCH;
+/* Reported to the keeper: how many, and the last one. */
+static unsigned int bad_senders;
+static uint64_t bad_epoch;
 
 static bool
 keeper_message_handler(struct ipc *ipc, struct ipc_message *message)
 {
 	(void)ipc;
+	if (message->header.type == MSG_SENDER_BAD) {
+		bad_senders++;
+		bad_epoch = ((const struct msg_sender *)message->body)->epoch;
+		return true;
+	}
 	assert_int_equal(message->header.type, MSG_READY);
 	auditor_ready = true;
 	return true;
@@ -484,6 +492,7 @@ test_nobody_writes_anothers_history(void **state)
 	    {MSG_ROLE_KEEPER, &sandbox}};
 
 	(void)state;
+	bad_senders = 0;
 	auditor_start();
 	connect_all();
 	open = send_flow(&gateway_recorder, "github.com");
@@ -505,7 +514,8 @@ test_nobody_writes_anothers_history(void **state)
 		record->seq = 1;
 		assert_int_equal(ipc_open(&peer.ipc, loop, channel(forged[i].role, other)), 0);
 		assert_int_equal(ipc_send(&peer.ipc, MSG_RECORD, 0, record, record_size(record->kind), NULL, 0), 0);
-		WAIT_FOR(peer.broken);
+		WAIT_FOR(peer.broken && bad_senders == i + 1);
+		assert_int_equal(bad_epoch, other);
 	}
 	/* What is its own to say. */
 	send_flow(&gateway_recorder, "github.com");
