@@ -170,6 +170,8 @@ control_run(const struct options *options)
 	confine_identity(options->control_uid, options->group_gid);
 	if (control_state_open(options->state_dir, &control.state_fd, &err) < 0)
 		log_fatalx("%s", err.text);
+	if (control_policy_setup(&control, &err) < 0)
+		log_fatalx("%s", err.text);
 	confine_syscalls("control");
 	control.keeper.message_handler = control_message_handler;
 	control.keeper.broken_handler = control_broken_handler;

@@ -21,6 +21,7 @@
 #include "gateway/recorder.h"
 #include "gateway/route.h"
 #include "policy/policy.h"
+#include "policy/preset.h"
 #include "policy/snapshot.h"
 #include "tap/tap.h"
 
@@ -82,6 +83,9 @@ struct control {
 	void *sandboxes; /* tsearch tree of struct control_sandbox, by name */
 	size_t sandbox_count;
 	int state_fd; /* <state_dir>/sandboxes */
+	struct policy organisation;   /* laid under every sandbox's; without has_organisation there is none */
+	bool has_organisation;
+	struct preset_dirs presets;
 	int64_t last_id;
 	char (*restore_names)[TAP_NAME_MAX]; /* control_restore.c: what is to be re-attached after the start */
 	size_t restore_count, restore_at;
@@ -246,10 +250,13 @@ struct control_change {
 	json_t *warnings; /* [text] */
 };
 
-/* Compile policy text (may be NULL; its relative expiries count from applied_us) and edits. Returns the sealed descriptor
- * and opens it. */
-int control_policy_compile(const char *policy_text, const char *policy_file, int64_t applied_us,
-    const struct policy *edits, int *ret_fd, struct snapshot **ret_snapshot, struct error *err);
+/* Lay organisation, policy text (may be NULL; its relative expiries count from applied_us) with its presets, and edits over
+ * each other, and compile that. Returns the sealed descriptor and opens it. */
+int control_policy_compile(const struct control *control, const char *policy_text, const char *policy_file,
+    int64_t applied_us, const struct policy *edits, int *ret_fd, struct snapshot **ret_snapshot, struct error *err);
+/* Read the organisation's policy and find the presets' directories. Without the default file there is no organisation; a
+ * named one must be there, and one that is there must be good. 0 or -1. */
+int control_policy_setup(struct control *control, struct error *err);
 /* A change of an attached sandbox, beginning as a copy of what is in force; the job owns it. On failure NULL, and the
  * job has ended. */
 struct control_change *control_change_begin(struct control_job *job, struct control_sandbox **ret_sandbox);

@@ -218,7 +218,7 @@ attach_prepare(struct control_job *job, struct attach *attach, struct error *err
 	if (control->sandbox_count >= CONTROL_SANDBOXES_MAX)
 		return error_set(err, ERROR_LIMIT, "%d sandboxes are attached already", CONTROL_SANDBOXES_MAX);
 	sandbox->policy_applied_us = clock_real_us();
-	if (control_policy_compile(sandbox->policy_text, sandbox->policy_file, sandbox->policy_applied_us, &sandbox->edits,
+	if (control_policy_compile(control, sandbox->policy_text, sandbox->policy_file, sandbox->policy_applied_us, &sandbox->edits,
 		&attach->fd, &sandbox->snapshot, err) < 0)
 		return -1;
 	snapshot_hash(sandbox->snapshot, sandbox->hash);

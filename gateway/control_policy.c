@@ -11,7 +11,9 @@
 #include "gateway/control_state.h"
 
 #include "base/clock.h"
+#include "policy/layers.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +21,7 @@
 
 /* Name of a policy that came without one. */
 #define POLICY_FILE_DEFAULT "policy.yaml"
+#define POLICY_ORGANISATION_DEFAULT "/etc/postern/organisation.yaml"
 
 /* In the order in which they are stored (allow, then deny): the same policy after a restart has the same hash. */
 static int
@@ -58,27 +61,64 @@ policy_check_enforced(const struct policy *policy, struct error *err)
 }
 
 int
-control_policy_compile(const char *policy_text, const char *policy_file, int64_t applied_us,
-    const struct policy *edits, int *ret_fd, struct snapshot **ret_snapshot, struct error *err)
+control_policy_setup(struct control *control, struct error *err)
+{
+	const char *file = control->options->organisation;
+
+	if (preset_dirs_open(control->options->preset_dir, &control->presets, err) < 0)
+		return -1;
+	if (file == NULL && access(POLICY_ORGANISATION_DEFAULT, F_OK) < 0 && errno == ENOENT)
+		return 0;
+	if (policy_read_file(file != NULL ? file : POLICY_ORGANISATION_DEFAULT, &control->organisation, err) < 0)
+		return error_prefix(err, "the organisation's policy");
+	control->has_organisation = true;
+	return 0;
+}
+
+/* The effective policy of a sandbox, ready to be compiled. */
+static int
+policy_lay(const struct control *control, const struct policy *sandbox, const struct policy *edits, int64_t applied_us,
+    struct policy *ret_all, struct error *err)
+{
+	const struct policy_layers layers = {
+	    .organisation = control->has_organisation ? &control->organisation : NULL,
+	    .sandbox = sandbox,
+	    .edits = edits,
+	    .presets = &control->presets,
+	    .applied_us = applied_us,
+	};
+
+	if (policy_layers_merge(&layers, ret_all, err) < 0)
+		return -1;
+	if (policy_check_enforced(ret_all, err) == 0)
+		return 0;
+	policy_free(ret_all);
+	return -1;
+}
+
+int
+control_policy_compile(const struct control *control, const char *policy_text, const char *policy_file,
+    int64_t applied_us, const struct policy *edits, int *ret_fd, struct snapshot **ret_snapshot, struct error *err)
 {
 	const char *file = policy_file[0] == '\0' ? POLICY_FILE_DEFAULT : policy_file;
-	struct policy all;
+	struct policy sandbox, ordered, all;
 	int fd = -1, rc = 0;
 
-	policy_init(&all);
+	policy_init(&sandbox);
+	policy_init(&ordered);
 	if (policy_text != NULL)
-		rc = policy_parse(policy_text, strlen(policy_text), file, &all, err);
-	policy_resolve(&all, applied_us);
+		rc = policy_parse(policy_text, strlen(policy_text), file, &sandbox, err);
 	if (rc == 0)
-		rc = policy_add_edits(&all, edits, err);
+		rc = policy_add_edits(&ordered, edits, err);
 	if (rc == 0)
-		rc = policy_check_enforced(&all, err);
-	if (rc == 0) {
-		fd = snapshot_compile(&all, err);
-		rc = fd < 0 ? -1 : 0;
-	}
-	policy_free(&all);
+		rc = policy_lay(control, policy_text == NULL ? NULL : &sandbox, &ordered, applied_us, &all, err);
+	policy_free(&sandbox);
+	policy_free(&ordered);
 	if (rc < 0)
+		return -1;
+	fd = snapshot_compile(&all, err);
+	policy_free(&all);
+	if (fd < 0)
 		return -1;
 	*ret_snapshot = snapshot_open(fd, err);
 	if (*ret_snapshot == NULL) {
@@ -316,8 +356,8 @@ resync_start(struct control_job *job)
 		control_job_end(job, 200, NULL);
 		return;
 	}
-	if (control_policy_compile(sandbox->policy_text, sandbox->policy_file, sandbox->policy_applied_us, &sandbox->edits,
-		&fd, &snapshot, &err) <
+	if (control_policy_compile(job->control, sandbox->policy_text, sandbox->policy_file, sandbox->policy_applied_us,
+		&sandbox->edits, &fd, &snapshot, &err) <
 	    0) {
 		control_job_fail(job, &err);
 		return;
@@ -376,7 +416,7 @@ control_change_apply(struct control_job *job, struct control_sandbox *sandbox, s
 		policy_answer(job, sandbox, change, NULL);
 		return;
 	}
-	if (control_policy_compile(change->replaces_file ? change->policy_text : sandbox->policy_text,
+	if (control_policy_compile(job->control, change->replaces_file ? change->policy_text : sandbox->policy_text,
 		change->replaces_file ? change->policy_file : sandbox->policy_file,
 		change->replaces_file ? change->applied_us : sandbox->policy_applied_us, &change->edits, &change->fd,
 		&change->snapshot, &err) < 0) {

@@ -140,19 +140,19 @@ restore_answer(struct control_job *job, const void *answer)
 
 /* The policy as stored; an empty one when that is broken. A changed outcome is a new generation. */
 static int
-restore_compile(struct control_sandbox *sandbox, int *ret_fd, struct error *err)
+restore_compile(const struct control *control, struct control_sandbox *sandbox, int *ret_fd, struct error *err)
 {
 	struct policy nothing;
 	char hash[65];
 	int rc;
 
 	if (sandbox->error[0] == '\0' &&
-	    control_policy_compile(sandbox->policy_text, sandbox->policy_file, sandbox->policy_applied_us,
+	    control_policy_compile(control, sandbox->policy_text, sandbox->policy_file, sandbox->policy_applied_us,
 		&sandbox->edits, ret_fd, &sandbox->snapshot, err) < 0)
 		restore_break(sandbox, err);
 	if (sandbox->error[0] != '\0') {
 		policy_init(&nothing);
-		rc = control_policy_compile(NULL, "", 0, &nothing, ret_fd, &sandbox->snapshot, err);
+		rc = control_policy_compile(control, NULL, "", 0, &nothing, ret_fd, &sandbox->snapshot, err);
 		policy_free(&nothing);
 		if (rc < 0)
 			return -1;
@@ -171,7 +171,7 @@ restore_start(struct control_job *job)
 	struct error err;
 	int fd = -1, rc;
 
-	rc = restore_compile(sandbox, &fd, &err);
+	rc = restore_compile(job->control, sandbox, &fd, &err);
 	if (rc == 0)
 		rc = control_attach_ask(job, sandbox, true, fd, restore_answer, &err);
 	if (fd >= 0)

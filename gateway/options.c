@@ -65,6 +65,18 @@ options_set_netns_dir(struct options *options, const char *value, struct error *
 }
 
 static int
+options_set_organisation(struct options *options, const char *value, struct error *err)
+{
+	return options_dir(&options->organisation, "--organisation", value, err);
+}
+
+static int
+options_set_preset_dir(struct options *options, const char *value, struct error *err)
+{
+	return options_dir(&options->preset_dir, "--preset-dir", value, err);
+}
+
+static int
 options_set_gateway_user(struct options *options, const char *value, struct error *err)
 {
 	(void)err;
@@ -220,6 +232,8 @@ static const struct option_row option_rows[] = {
 	{"gateways", "N", options_set_gateways, "gateway processes, 1 to 16 (default: one per core, at most 4)"},
 	{"deny-env", "PLATFORM", options_set_deny_env, "refuse a cloud's internal ranges too: gcp, ibm, equinix"},
 	{"exit-idle", "SECONDS", options_set_exit_idle, "stop after this long without a sandbox (default: never)"},
+	{"organisation", "FILE", options_set_organisation, "policy under every sandbox's (default: /etc/postern/organisation.yaml, if there)"},
+	{"preset-dir", "DIR", options_set_preset_dir, "where presets are looked up (default: /usr/share/postern/presets)"},
 	{"runtime-dir", "DIR", options_set_runtime_dir, "control socket and lock (default: /run/postern)"},
 	{"state-dir", "DIR", options_set_state_dir, "sandboxes, policies, audit/audit.db (default: /var/lib/postern)"},
 	{"netns-dir", "DIR", options_set_netns_dir, "where namespaces get their names (default: /run/netns)"},

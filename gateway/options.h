@@ -17,6 +17,8 @@ struct options {
 	struct gateway_resolver resolvers[GATEWAY_RESOLVERS_MAX]; /* --resolver ADDR[:PORT]; default: /etc/resolv.conf */
 	size_t resolver_count;
 	unsigned int gateways;   /* --gateways: gateway processes, 1..16; one per core up to 4 */
+	const char *organisation; /* --organisation: NULL: the default file, which need not exist */
+	const char *preset_dir;   /* --preset-dir; NULL: the default ones */
 	unsigned int exit_idle_s; /* --exit-idle: stop after so long without a sandbox; 0: never */
 	bool rootless;           /* not started as root: roles share the caller's uid */
 	bool probe;              /* --probe */
