@@ -192,7 +192,7 @@ cli_attach(int argc, char **argv)
 	    {'d', "deny", "RULE", "likewise", NULL, NULL, &o.deny},
 	    {0, "guest-ip", "ADDR/BITS", "the guest's address (172.16.0.2/30)", NULL, &o.guest_ip, NULL},
 	    {0, "gateway-ip", "ADDR", "its gateway and resolver (the subnet's first)", NULL, &o.gateway_ip, NULL},
-	    {0, "guest-ip6", "ADDR/BITS", "likewise for IPv6", NULL, &o.guest_ip6, NULL},
+	    {0, "guest-ip6", "ADDR/BITS", "likewise for IPv6, or none", NULL, &o.guest_ip6, NULL},
 	    {0, "gateway-ip6", "ADDR", "likewise for IPv6", NULL, &o.gateway_ip6, NULL},
 	    {0, "mac", "MAC", "the guest's hardware address", NULL, &o.mac, NULL},
 	};

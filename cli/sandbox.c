@@ -55,7 +55,8 @@ sandbox_print(const json_t *sandbox)
 	sandbox_pair(&table, "device", command_text(sandbox, "device"), "");
 	sandbox_pair(&table, "owner", command_text(sandbox, "owner"), "");
 	sandbox_pair(&table, "mac", command_text(sandbox, "mac"), "");
-	sandbox_pair(&table, "guest", command_text(sandbox, "guest_ip"), command_text(sandbox, "guest_ip6"));
+	sandbox_pair(&table, "guest", command_text(sandbox, "guest_ip"),
+	    json_object_get(sandbox, "gateway_ip6") == NULL ? "" : command_text(sandbox, "guest_ip6"));
 	sandbox_pair(&table, "gateway", command_text(sandbox, "gateway_ip"), command_text(sandbox, "gateway_ip6"));
 	sandbox_pair(&table, "dns", command_text(sandbox, "dns"), command_text(sandbox, "dns6"));
 	if (json_object_get(sandbox, "generation") != NULL)

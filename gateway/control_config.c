@@ -96,12 +96,17 @@ config_guest(const json_t *value, const char *what, uint8_t family, struct addr 
 		return 0;
 	if (control_json_text(value, what, text, sizeof(text), err) < 0)
 		return -1;
+	if (family == 6 && strcmp(text, CONTROL_CONFIG_NONE) == 0) {
+		*addr = *gateway = (struct addr){.family = 0};
+		*bits = 0;
+		return 0;
+	}
 	slash = strchr(text, '/');
 	if (slash == NULL || strspn(slash + 1, "0123456789") != strlen(slash + 1) ||
 	    sscanf(slash + 1, "%3u%c", &length, &end) != 1 || length < 1 || length > max ||
 	    !addr_parse(text, (size_t)(slash - text), &parsed) || parsed.family != family)
 		return error_set(err, ERROR_USAGE, "\"%s\" must be an IPv%u address with its prefix length, such as %s",
-		    what, family, family == 4 ? "172.16.0.2/30" : "fd00::2/64");
+		    what, family, family == 4 ? "172.16.0.2/30" : "fd00::2/64, or " CONTROL_CONFIG_NONE);
 	*addr = parsed;
 	*bits = (uint8_t)length;
 	*gateway = config_default_gateway(addr, *bits);

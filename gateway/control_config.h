@@ -12,6 +12,9 @@ struct control_config_json {
 	    *policy_file;
 };
 
+/* Instead of an IPv6 address: the sandbox has none, and the guest's IPv6 frames are refused. */
+#define CONTROL_CONFIG_NONE "none"
+
 /* Rows for control_json_fields that fill a struct control_config_json. */
 #define CONTROL_CONFIG_FIELDS(json)                                                                                    \
 	{"name", JSON_STRING, true, &(json).name}, {"kind", JSON_STRING, true, &(json).kind},                          \

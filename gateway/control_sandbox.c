@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "gateway/control.h"
 
+#include "gateway/control_config.h"
+
 #include <errno.h>
 #include <search.h>
 #include <stdio.h>
@@ -115,8 +117,9 @@ sandbox_set_subnet(json_t *object, const char *key, const struct addr *addr, uin
 	char text[ADDR_TEXT_MAX], subnet[ADDR_TEXT_MAX + 8];
 
 	if (addr->family == 0)
-		return;
-	snprintf(subnet, sizeof(subnet), "%s/%u", addr_format(addr, text), (unsigned int)bits);
+		snprintf(subnet, sizeof(subnet), CONTROL_CONFIG_NONE); /* left out, it would be the default */
+	else
+		snprintf(subnet, sizeof(subnet), "%s/%u", addr_format(addr, text), (unsigned int)bits);
 	json_object_set_new(object, key, json_string(subnet));
 }
 

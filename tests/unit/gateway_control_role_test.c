@@ -293,7 +293,7 @@ case_F_05_a_restart_attaches_what_was_stored(void **state)
 
 	attach(far,
 	    "{\"name\":\"vm1\",\"kind\":\"tap\",\"guest_ip\":\"172.20.0.2/"
-	    "24\",\"owner\":\"1000:1000\",\"allow\":[\"a.org\"],"
+	    "24\",\"guest_ip6\":\"none\",\"owner\":\"1000:1000\",\"allow\":[\"a.org\"],"
 	    "\"deny\":[\"b.a.org\"],\"policy\":\"version: 1\\nallow:\\n  - host: example.com\\n\"}");
 	json_decref(
 	    far_http(far, "POST", "/v1/sandboxes/vm1/rules", "{\"action\":\"allow\",\"rules\":[\"c.org\"]}", 200));
@@ -311,6 +311,8 @@ case_F_05_a_restart_attaches_what_was_stored(void **state)
 	assert_int_equal(far->attach.owner_uid, 1000);
 	assert_true(addr_equal(&far->attach.gateway4, &before.gateway4));
 	assert_int_equal(far->attach.bits4, 24);
+	assert_int_equal(far->attach.guest6.family, 0); /* IPv6 stays off, too */
+	assert_int_equal(far->attach.gateway6.family, 0);
 	assert_int_equal(far->rules, 4);
 }
 
