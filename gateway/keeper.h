@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The keeper's own state, shared by its files: keeper.c (life of the daemon), keeper_role.c (children),
- * keeper_sandbox.c (sandboxes), keeper_request.c (what children ask). */
+/* The keeper's own state, shared by its files: keeper_setup.c (before the first role), keeper.c (life of the daemon),
+ * keeper_role.c (children), keeper_sandbox.c (sandboxes), keeper_request.c (what children ask). */
 #ifndef POSTERN_GATEWAY_KEEPER_H
 #define POSTERN_GATEWAY_KEEPER_H
 
@@ -78,7 +78,7 @@ struct keeper {
 	struct keeper_pending *pending;
 	uint64_t next_tag;
 	int control_listen_fd;
-	bool host_chain, audit_ok;
+	bool host_chain;
 	bool stopping;
 	int64_t busy_ms;          /* when there was last a sandbox; 0: not looked yet */
 	char host_table[64];
@@ -94,6 +94,12 @@ void keeper_event(enum event_kind kind, int64_t sandbox, const char *fmt, ...) _
 /* A role became ready, or is gone: set-up and stop go on. */
 void keeper_role_ready(struct keeper_role *role);
 void keeper_role_gone(struct keeper_role *role, int wait_status);
+
+/* keeper_setup.c */
+/* Everything up to the first role; exits when it cannot be. */
+void keeper_setup(const struct options *options);
+/* Put the host's chain in force: at the start, and when somebody removed it. */
+int keeper_host_chain(struct error *err);
 
 /* keeper_role.c */
 void keeper_role_init(struct keeper_role *role, enum msg_role kind, unsigned int index);
