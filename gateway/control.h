@@ -237,6 +237,7 @@ void control_restored(struct control *control);
 /* -- control_policy.c ---------------------------------------------------------------------------------------------- */
 
 struct control_change {
+	bool preview;       /* nothing is to be changed: only say what would be */
 	bool replaces_file; /* policy_text and policy_file are the new ones; otherwise edits are */
 	char *policy_text;  /* owned */
 	char policy_file[CONTROL_POLICY_FILE_MAX];
@@ -262,6 +263,13 @@ int control_policy_setup(struct control *control, struct error *err);
 struct control_change *control_change_begin(struct control_job *job, struct control_sandbox **ret_sandbox);
 /* Compile, store, send, and answer the job; or fail it with all as it was. */
 void control_change_apply(struct control_job *job, struct control_sandbox *sandbox, struct control_change *change);
+
+/* -- control_diff.c ------------------------------------------------------------------------------------------------ */
+
+/* Append the rules that only one of two policies has: "-allow x (file:3)", "+deny y (file:9)", sorted by their text. before
+ * may be NULL. At most CONTROL_DIFF_MAX; then a line that says how many more. */
+#define CONTROL_DIFF_MAX 1000
+void control_diff(const struct snapshot *before, const struct snapshot *after, json_t *lines);
 
 /* -- control_rules.c ----------------------------------------------------------------------------------------------- */
 

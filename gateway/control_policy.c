@@ -276,8 +276,8 @@ policy_answer(struct control_job *job, const struct control_sandbox *sandbox, co
 	json_t *cut = done == NULL ? json_array() : policy_cut_json(done);
 
 	control_job_end(job, 200,
-	    json_pack("{s:s, s:I, s:I, s:s, s:O, s:I, s:o, s:O}", "name", sandbox->name, "generation",
-		(json_int_t)sandbox->generation, "changed", (json_int_t)change->changed, "policy_hash", sandbox->hash,
+	    json_pack("{s:s, s:b, s:I, s:I, s:s, s:O, s:I, s:o, s:O}", "name", sandbox->name, "preview",
+		(int)change->preview, "generation", (json_int_t)sandbox->generation, "changed", (json_int_t)change->changed, "policy_hash", sandbox->hash,
 		"change", change->change, "cut_count", (json_int_t)(done == NULL ? 0 : done->cut_count), "cut", cut,
 		"warnings", change->warnings));
 }
@@ -318,12 +318,12 @@ policy_commit(struct control_sandbox *sandbox, struct control_change *change)
 /* -- the keeper's part --------------------------------------------------------------------------------------------- */
 
 static int
-policy_ask(struct control_job *job, const struct control_sandbox *sandbox, uint32_t generation, int fd,
+policy_ask(struct control_job *job, uint16_t type, const struct control_sandbox *sandbox, uint32_t generation, int fd,
     void (*handler)(struct control_job *job, const void *answer), struct error *err)
 {
 	struct msg_policy ask = {.id = sandbox->id, .generation = generation};
 
-	return control_job_ask(job, MSG_POLICY, &ask, sizeof(ask), fd, MSG_POLICY_DONE, handler, err);
+	return control_job_ask(job, type, &ask, sizeof(ask), fd, MSG_POLICY_DONE, handler, err);
 }
 
 static void
@@ -365,7 +365,7 @@ resync_start(struct control_job *job)
 	sandbox->generation = ++sandbox->last_generation;
 	rc = policy_store(job->control, sandbox, false, &err);
 	if (rc == 0)
-		rc = policy_ask(job, sandbox, sandbox->generation, fd, resync_handler, &err);
+		rc = policy_ask(job, MSG_POLICY, sandbox, sandbox->generation, fd, resync_handler, &err);
 	close(fd);
 	snapshot_free(snapshot);
 	if (rc < 0)
@@ -405,6 +405,18 @@ policy_done_handler(struct control_job *job, const void *answer)
 	policy_answer(job, sandbox, change, done);
 }
 
+static void
+policy_preview_handler(struct control_job *job, const void *answer)
+{
+	const struct msg_policy_done *done = answer;
+	struct error err;
+
+	if (control_job_result(done == NULL ? NULL : &done->result, &err) < 0)
+		control_job_fail(job, &err);
+	else
+		policy_answer(job, control_sandbox_find(job->control, job->name), job->data, done);
+}
+
 void
 control_change_apply(struct control_job *job, struct control_sandbox *sandbox, struct control_change *change)
 {
@@ -424,11 +436,20 @@ control_change_apply(struct control_job *job, struct control_sandbox *sandbox, s
 		return;
 	}
 	policy_warn_all(change);
+	if (change->replaces_file)
+		control_diff(sandbox->snapshot, change->snapshot, change->change);
+	if (change->preview) {
+		if (policy_ask(job, MSG_POLICY_PREVIEW, sandbox, sandbox->generation, change->fd,
+			policy_preview_handler, &err) < 0)
+			control_job_fail(job, &err);
+		return;
+	}
 	change->generation = ++sandbox->last_generation;
 	preview = change_preview(sandbox, change);
 	rc = policy_store(job->control, &preview, change->replaces_file, &err);
 	if (rc == 0)
-		rc = policy_ask(job, sandbox, change->generation, change->fd, policy_done_handler, &err);
+		rc = policy_ask(
+		    job, MSG_POLICY, sandbox, change->generation, change->fd, policy_done_handler, &err);
 	if (rc < 0) {
 		policy_roll_back(job, sandbox, change, &err);
 		control_job_fail(job, &err);

@@ -162,6 +162,8 @@ gateway_policy(struct ipc_message *message)
 		done.result.code = sandbox == NULL ? ERROR_NOT_FOUND : err.code;
 		snprintf(done.result.text, sizeof(done.result.text), "%s", sandbox == NULL ? "no such sandbox" : err.text);
 		snapshot_free(snapshot);
+	} else if (message->header.type == MSG_POLICY_PREVIEW) {
+		repolicy_preview(sandbox, snapshot, &done);
 	} else {
 		repolicy(sandbox, snapshot, policy->generation, &done);
 		expiry_start(sandbox);
@@ -281,6 +283,7 @@ gateway_message_handler(struct ipc *ipc, struct ipc_message *message)
 		gateway_sandbox_del(message);
 		return true;
 	case MSG_POLICY:
+	case MSG_POLICY_PREVIEW:
 		gateway_policy(message);
 		return true;
 	case MSG_UDP_PORT:

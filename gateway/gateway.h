@@ -76,15 +76,15 @@ void dns_detach(struct sandbox *sandbox);
 
 int proxy_attach(struct sandbox *sandbox, int tcp4, int tcp6);
 void proxy_detach(struct sandbox *sandbox, enum end_reason end);
-/* Judge every live connection by sandbox->policy again; cut those no longer allowed (reset, END_POLICY, reason: REVOKED or
- * EXPIRED). Counts them in done->cut_count and lists the first ones. */
-void proxy_rejudge(struct sandbox *sandbox, enum reason reason, struct msg_policy_done *done);
+/* Judge every live connection by sandbox->policy again. Those no longer allowed are counted in done->cut_count, the first
+ * ones listed, and when cut is set, cut (reset, END_POLICY, reason: REVOKED or EXPIRED). */
+void proxy_rejudge(struct sandbox *sandbox, enum reason reason, bool cut, struct msg_policy_done *done);
 size_t proxy_flow_count(const struct sandbox *sandbox);
 
 int udp_attach(struct sandbox *sandbox);
 int udp_add_port(struct sandbox *sandbox, uint16_t port, int udp4, int udp6);
 void udp_del_port(struct sandbox *sandbox, uint16_t port, enum end_reason end);
-void udp_rejudge(struct sandbox *sandbox, enum reason reason, struct msg_policy_done *done);
+void udp_rejudge(struct sandbox *sandbox, enum reason reason, bool cut, struct msg_policy_done *done);
 void udp_detach(struct sandbox *sandbox, enum end_reason end);
 
 int refused_attach(struct sandbox *sandbox, int nflog);

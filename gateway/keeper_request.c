@@ -191,6 +191,24 @@ keeper_request_policy(struct ipc_message *message)
 	return true;
 }
 
+/* Nothing of ours changes: the gateway alone knows the connections. */
+static bool
+keeper_request_preview(struct ipc_message *message)
+{
+	const struct msg_policy *body = message->body;
+	struct keeper_sandbox *sandbox = keeper_sandbox_find(body->id);
+	struct keeper_pending *pending;
+
+	if (sandbox == NULL || !sandbox->gateway->ready) {
+		keeper_policy_answer(message->header.tag, sandbox == NULL ? ERROR_NOT_FOUND : ERROR_SYSTEM,
+		    sandbox == NULL ? "no such sandbox" : "the gateway is being restarted: try again");
+		return true;
+	}
+	pending = keeper_pending_add(MSG_POLICY_PREVIEW, message->header.tag, sandbox);
+	ipc_send(&sandbox->gateway->ipc, MSG_POLICY_PREVIEW, pending->tag, body, sizeof(*body), message->fds, 1);
+	return true;
+}
+
 static bool
 keeper_request_leases(struct ipc_message *message)
 {
@@ -317,6 +335,9 @@ keeper_pending_fail(struct keeper_pending *pending)
 			close(pending->snapshot_fd);
 		keeper_policy_answer(pending->control_tag, ERROR_SYSTEM, why);
 		break;
+	case MSG_POLICY_PREVIEW:
+		keeper_policy_answer(pending->control_tag, ERROR_SYSTEM, why);
+		break;
 	default:
 		keeper_leases_answer(pending->control_tag, ERROR_SYSTEM, why);
 		break;
@@ -327,7 +348,7 @@ keeper_pending_fail(struct keeper_pending *pending)
 static uint16_t
 keeper_answer_type(const struct keeper_pending *pending)
 {
-	if (pending->type == MSG_POLICY || pending->snapshot_fd >= 0)
+	if (pending->type == MSG_POLICY || pending->type == MSG_POLICY_PREVIEW || pending->snapshot_fd >= 0)
 		return MSG_POLICY_DONE;
 	return pending->type == MSG_LEASES ? MSG_LEASES_DONE : MSG_RESULT;
 }
@@ -353,7 +374,9 @@ keeper_policy_done(struct keeper_pending *pending, const struct ipc_message *mes
 	struct keeper_sandbox *sandbox = keeper_sandbox_find(pending->sandbox);
 	bool taken = done->result.code == ERROR_NONE;
 
-	if (sandbox != NULL)
+	if (pending->type == MSG_POLICY_PREVIEW)
+		; /* nothing to keep */
+	else if (sandbox != NULL)
 		keeper_sandbox_policy_done(sandbox, pending->snapshot_fd, pending->generation, taken);
 	else
 		close(pending->snapshot_fd);
@@ -419,6 +442,8 @@ keeper_from_control(struct ipc_message *message)
 		return keeper_request_detach(message);
 	case MSG_POLICY:
 		return keeper_request_policy(message);
+	case MSG_POLICY_PREVIEW:
+		return keeper_request_preview(message);
 	case MSG_LEASES:
 		return keeper_request_leases(message);
 	case MSG_STATUS:
@@ -497,7 +522,7 @@ keeper_fds_lost_handler(struct ipc *ipc, const struct ipc_message *message)
 		return false;
 	if (message->header.type == MSG_ATTACH)
 		keeper_attach_answer(message->header.tag, NULL, ERROR_LIMIT, why);
-	else if (message->header.type == MSG_POLICY)
+	else if (message->header.type == MSG_POLICY || message->header.type == MSG_POLICY_PREVIEW)
 		keeper_policy_answer(message->header.tag, ERROR_LIMIT, why);
 	else
 		return false;

@@ -17,6 +17,7 @@ static const struct msg_shape msg_shapes[] = {
 	[MSG_ATTACHED] = {sizeof(struct msg_attached), 0},
 	[MSG_DETACH] = {sizeof(struct msg_sandbox), 0},
 	[MSG_POLICY] = {sizeof(struct msg_policy), 1},
+	[MSG_POLICY_PREVIEW] = {sizeof(struct msg_policy), 1},
 	[MSG_POLICY_DONE] = {sizeof(struct msg_policy_done), 0},
 	[MSG_STATUS] = {0, 0},
 	[MSG_STATUS_DONE] = {sizeof(struct msg_status), 0},

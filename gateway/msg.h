@@ -27,6 +27,7 @@ enum msg_type {
 	MSG_ATTACHED,       /* keeper -> control: struct msg_attached */
 	MSG_DETACH,         /* control -> keeper: struct msg_sandbox; answer MSG_RESULT */
 	MSG_POLICY,         /* control -> keeper -> gateway: struct msg_policy, 1 fd; answer MSG_POLICY_DONE */
+	MSG_POLICY_PREVIEW, /* the same way, likewise answered: what MSG_POLICY would cut; changes nothing */
 	MSG_POLICY_DONE,    /* struct msg_policy_done */
 	MSG_STATUS,         /* control -> keeper: no body; answer MSG_STATUS_DONE */
 	MSG_STATUS_DONE,    /* struct msg_status */

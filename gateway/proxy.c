@@ -261,7 +261,7 @@ proxy_detach(struct sandbox *sandbox, enum end_reason end)
 }
 
 void
-proxy_rejudge(struct sandbox *sandbox, enum reason reason, struct msg_policy_done *done)
+proxy_rejudge(struct sandbox *sandbox, enum reason reason, bool cut, struct msg_policy_done *done)
 {
 	struct flow *flow = sandbox->proxy == NULL ? NULL : sandbox->proxy->flows.first;
 
@@ -275,7 +275,8 @@ proxy_rejudge(struct sandbox *sandbox, enum reason reason, struct msg_policy_don
 				    .dport = flow->ends.dport,
 				    .name = flow->verdict.name};
 			done->cut_count++;
-			flow_end(flow, END_POLICY, VERDICT_ALLOWED, reason, true);
+			if (cut)
+				flow_end(flow, END_POLICY, VERDICT_ALLOWED, reason, true);
 		}
 		flow = next;
 	}

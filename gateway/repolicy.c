@@ -148,8 +148,8 @@ repolicy_pass(struct sandbox *sandbox, const struct snapshot *old, int64_t old_u
 		repolicy_batch_flush(&context->won);
 		free(context);
 	}
-	proxy_rejudge(sandbox, reason, done);
-	udp_rejudge(sandbox, reason, done);
+	proxy_rejudge(sandbox, reason, true, done);
+	udp_rejudge(sandbox, reason, true, done);
 }
 
 void
@@ -162,6 +162,19 @@ repolicy(struct sandbox *sandbox, struct snapshot *snapshot, uint32_t generation
 	sandbox->generation = generation;
 	repolicy_pass(sandbox, old, now_us, now_us, REASON_REVOKED, done);
 	snapshot_free(old);
+}
+
+/* The same judgement of the same connections; only then nothing is done. */
+void
+repolicy_preview(struct sandbox *sandbox, struct snapshot *snapshot, struct msg_policy_done *done)
+{
+	struct snapshot *in_force = sandbox->policy;
+
+	sandbox->policy = snapshot;
+	proxy_rejudge(sandbox, REASON_REVOKED, false, done);
+	udp_rejudge(sandbox, REASON_REVOKED, false, done);
+	sandbox->policy = in_force;
+	snapshot_free(snapshot);
 }
 
 void

@@ -332,7 +332,7 @@ udp_flow_allowed(const struct sandbox *sandbox, const struct udp_flow *flow)
 }
 
 void
-udp_rejudge(struct sandbox *sandbox, enum reason reason, struct msg_policy_done *done)
+udp_rejudge(struct sandbox *sandbox, enum reason reason, bool cut, struct msg_policy_done *done)
 {
 	struct udp_relay *relay = sandbox->udp;
 
@@ -349,7 +349,8 @@ udp_rejudge(struct sandbox *sandbox, enum reason reason, struct msg_policy_done 
 				    .dport = flow->key.dport,
 				    .name = flow->name};
 			done->cut_count++;
-			udp_flow_close(flow, END_POLICY, VERDICT_ALLOWED, reason);
+			if (cut)
+				udp_flow_close(flow, END_POLICY, VERDICT_ALLOWED, reason);
 		}
 	}
 }
