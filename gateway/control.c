@@ -160,6 +160,7 @@ control_run(const struct options *options)
 	signal(SIGPIPE, SIG_IGN);
 	control.options = options;
 	control.listen_fd = control.http_source.fd = -1;
+	control.last_tag = options->epoch << 32; /* an answer to control before this one is not taken for one of ours */
 	control.loop = loop_new();
 	if (control.loop == NULL)
 		log_fatal("event loop");

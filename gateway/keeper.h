@@ -63,6 +63,7 @@ struct keeper_pending {
 	int64_t sandbox;
 	struct keeper_role *gateway;
 	int snapshot_fd;             /* POLICY: becomes the sandbox's; else -1 */
+	bool keep;                   /* DETACH: namespace and device stay */
 	uint32_t generation;
 };
 
@@ -120,6 +121,7 @@ const char *keeper_role_name(const struct keeper_role *role);
 
 /* keeper_sandbox.c */
 struct keeper_sandbox *keeper_sandbox_find(int64_t id);
+struct keeper_sandbox *keeper_sandbox_find_name(const char *name); /* looks at each */
 /* A number that spreads sandboxes evenly: over gateways, over rounds of the watch. */
 size_t keeper_sandbox_turn(int64_t id);
 /* All but the gateway's part. Takes snapshot_fd. NULL with *err on failure, and nothing is left behind. */

@@ -144,22 +144,52 @@ keeper_request_attach(struct ipc_message *message)
 	return true;
 }
 
+static void
+keeper_detach(struct keeper_sandbox *sandbox, uint64_t tag, bool keep)
+{
+	struct msg_sandbox body = {.id = sandbox->id};
+	struct keeper_pending *pending;
+
+	if (!sandbox->gateway->ready || !sandbox->served) {
+		keeper_sandbox_free(sandbox, keep);
+		keeper_answer(&keeper.control.ipc, tag, ERROR_NONE, "");
+		return;
+	}
+	pending = keeper_pending_add(MSG_DETACH, tag, sandbox);
+	pending->keep = keep;
+	ipc_send(&sandbox->gateway->ipc, MSG_SANDBOX_DEL, pending->tag, &body, sizeof(body), NULL, 0);
+}
+
 static bool
 keeper_request_detach(struct ipc_message *message)
 {
 	const struct msg_sandbox *body = message->body;
 	struct keeper_sandbox *sandbox = keeper_sandbox_find(body->id);
 
-	if (sandbox == NULL) {
+	if (sandbox == NULL)
 		keeper_answer(&keeper.control.ipc, message->header.tag, ERROR_NOT_FOUND, "no such sandbox");
-	} else if (!sandbox->gateway->ready || !sandbox->served) {
-		keeper_sandbox_free(sandbox, false);
-		keeper_answer(&keeper.control.ipc, message->header.tag, ERROR_NONE, "");
-	} else {
-		struct keeper_pending *pending = keeper_pending_add(MSG_DETACH, message->header.tag, sandbox);
+	else
+		keeper_detach(sandbox, message->header.tag, false);
+	return true;
+}
 
-		ipc_send(&sandbox->gateway->ipc, MSG_SANDBOX_DEL, pending->tag, body, sizeof(*body), NULL, 0);
+/* Control has lost what it knew of a sandbox but its name: served here, or left from an earlier run, or neither. */
+static bool
+keeper_request_forget(struct ipc_message *message)
+{
+	const struct msg_forget *body = message->body;
+	struct keeper_sandbox *sandbox;
+
+	if (!tap_name_valid(body->name, sizeof(body->name)))
+		return false;
+	sandbox = keeper_sandbox_find_name(body->name);
+	if (sandbox != NULL) {
+		keeper_detach(sandbox, message->header.tag, body->keep != 0);
+		return true;
 	}
+	if (body->keep == 0)
+		tap_forget(body->name, keeper.options->netns_dir);
+	keeper_answer(&keeper.control.ipc, message->header.tag, ERROR_NONE, "");
 	return true;
 }
 
@@ -325,7 +355,7 @@ keeper_pending_fail(struct keeper_pending *pending)
 		break;
 	case MSG_DETACH:
 		if (sandbox != NULL)
-			keeper_sandbox_free(sandbox, false);
+			keeper_sandbox_free(sandbox, pending->keep);
 		keeper_answer(&keeper.control.ipc, pending->control_tag, ERROR_NONE, "");
 		break;
 	case MSG_POLICY:
@@ -423,7 +453,7 @@ keeper_gateway_answer(struct keeper_role *gateway, struct ipc_message *message)
 		struct keeper_sandbox *sandbox = keeper_sandbox_find(pending->sandbox);
 
 		if (sandbox != NULL)
-			keeper_sandbox_free(sandbox, false);
+			keeper_sandbox_free(sandbox, pending->keep);
 		keeper_answer(&keeper.control.ipc, pending->control_tag, ERROR_NONE, "");
 	} else {
 		keeper_serve_done(pending, result);
@@ -440,6 +470,8 @@ keeper_from_control(struct ipc_message *message)
 		return keeper_request_attach(message);
 	case MSG_DETACH:
 		return keeper_request_detach(message);
+	case MSG_FORGET:
+		return keeper_request_forget(message);
 	case MSG_POLICY:
 		return keeper_request_policy(message);
 	case MSG_POLICY_PREVIEW:

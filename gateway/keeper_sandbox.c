@@ -40,6 +40,16 @@ keeper_sandbox_find(int64_t id)
 	return sandbox;
 }
 
+struct keeper_sandbox *
+keeper_sandbox_find_name(const char *name)
+{
+	for (size_t i = 0; i < KEEPER_BUCKETS; i++)
+		for (struct keeper_sandbox *sandbox = keeper.buckets[i]; sandbox != NULL; sandbox = sandbox->next)
+			if (strcmp(tap_config(sandbox->tap)->name, name) == 0)
+				return sandbox;
+	return NULL;
+}
+
 void
 keeper_sandbox_each(void (*handler)(struct keeper_sandbox *sandbox, void *context), void *context)
 {

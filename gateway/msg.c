@@ -16,6 +16,7 @@ static const struct msg_shape msg_shapes[] = {
 	[MSG_ATTACH] = {sizeof(struct msg_attach), 1},
 	[MSG_ATTACHED] = {sizeof(struct msg_attached), 0},
 	[MSG_DETACH] = {sizeof(struct msg_sandbox), 0},
+	[MSG_FORGET] = {sizeof(struct msg_forget), 0},
 	[MSG_POLICY] = {sizeof(struct msg_policy), 1},
 	[MSG_POLICY_PREVIEW] = {sizeof(struct msg_policy), 1},
 	[MSG_POLICY_DONE] = {sizeof(struct msg_policy_done), 0},

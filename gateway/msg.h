@@ -26,6 +26,7 @@ enum msg_type {
 	MSG_ATTACH,         /* control -> keeper: struct msg_attach, 1 fd (snapshot) */
 	MSG_ATTACHED,       /* keeper -> control: struct msg_attached */
 	MSG_DETACH,         /* control -> keeper: struct msg_sandbox; answer MSG_RESULT */
+	MSG_FORGET,         /* control -> keeper: struct msg_forget, for a sandbox whose id is lost; answer MSG_RESULT */
 	MSG_POLICY,         /* control -> keeper -> gateway: struct msg_policy, 1 fd; answer MSG_POLICY_DONE */
 	MSG_POLICY_PREVIEW, /* the same way, likewise answered: what MSG_POLICY would cut; changes nothing */
 	MSG_POLICY_DONE,    /* struct msg_policy_done */
@@ -66,6 +67,11 @@ struct msg_result {
 
 struct msg_sandbox {
 	int64_t id;
+};
+
+struct msg_forget {
+	char name[TAP_NAME_MAX];
+	uint32_t keep; /* 1: only stop serving it; namespace and device stay, closed. 0: remove all */
 };
 
 #define MSG_PATH_MAX 512
