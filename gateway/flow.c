@@ -174,9 +174,8 @@ flow_refuse(struct flow *flow, const struct gateway_verdict *verdict, const stru
 	flow_end(flow, END_REFUSED, verdict->verdict, verdict->reason, true);
 }
 
-/* A socket for the origin, in the host's namespace. -1 with errno. */
-static int
-flow_origin_socket(const struct flow_ends *ends)
+void
+flow_set_options(int fd)
 {
 	static const struct {
 		int level, name, value;
@@ -188,10 +187,19 @@ flow_origin_socket(const struct flow_ends *ends)
 	    {IPPROTO_TCP, TCP_KEEPCNT, FLOW_KEEPALIVE_COUNT},
 	    {IPPROTO_TCP, TCP_USER_TIMEOUT, FLOW_USER_TIMEOUT_MS},
 	};
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		(void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(options[i].value));
+}
+
+/* A socket for the origin, in the host's namespace. -1 with errno. */
+static int
+flow_origin_socket(const struct flow_ends *ends)
+{
 	int fd = socket(ends->dst.family == 6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-	for (size_t i = 0; fd >= 0 && i < sizeof(options) / sizeof(options[0]); i++)
-		(void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(options[i].value));
+	if (fd >= 0)
+		flow_set_options(fd);
 	return fd;
 }
 
