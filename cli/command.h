@@ -56,7 +56,12 @@ int cli_allow(int argc, char **argv);
 int cli_deny(int argc, char **argv);
 int cli_revoke(int argc, char **argv);
 int cli_test(int argc, char **argv);
+int cli_policy(int argc, char **argv);
+int cli_preset(int argc, char **argv);
 int cli_status(int argc, char **argv);
+
+/* What came of a change of a policy (rules.c): an answer of the rules and policy endpoints. */
+void rules_print(const json_t *answer);
 int cli_doctor(int argc, char **argv);
 
 #endif

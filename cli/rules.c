@@ -9,21 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void
+void
 rules_print(const json_t *answer)
 {
+	bool preview = json_is_true(json_object_get(answer, "preview"));
 	long long cut = (long long)json_integer_value(json_object_get(answer, "cut_count"));
 	const json_t *item;
 	size_t i;
 
 	json_array_foreach(json_object_get(answer, "change"), i, item) printf("%s\n", json_string_value(item));
 	json_array_foreach(json_object_get(answer, "cut"), i, item)
-	    printf("cut %s%s%s:%lld\n", command_text(item, "name"), command_text(item, "name")[0] == '\0' ? "" : " ",
+	    printf("%s %s%s%s:%lld\n", preview ? "would cut" : "cut", command_text(item, "name"), command_text(item, "name")[0] == '\0' ? "" : " ",
 		command_text(item, "address"), (long long)json_integer_value(json_object_get(item, "port")));
 	if (json_integer_value(json_object_get(answer, "changed")) == 0)
 		command_warn("nothing to change: it was so already");
-	printf("%s: generation %lld, %lld connection%s cut\n", command_text(answer, "name"),
-	    (long long)json_integer_value(json_object_get(answer, "generation")), cut, cut == 1 ? "" : "s");
+	printf("%s: generation %lld, %lld connection%s %s\n", command_text(answer, "name"),
+	    (long long)json_integer_value(json_object_get(answer, "generation")), cut, cut == 1 ? "" : "s",
+	    preview ? "would be cut; nothing was changed" : "cut");
 }
 
 /* Send the words (parsed already) and show what came of it. */

@@ -23,6 +23,7 @@
 #include "gateway/confine.h"
 #include "gateway/options.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <limits.h>
 #include <signal.h>
@@ -30,6 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Records that nobody waits for are committed within this. */
 #define AUDITOR_LAZY_MS 20
@@ -460,6 +462,21 @@ auditor_setup(const struct options *options)
 	auditor_timers();
 }
 
+/* The group that may read the log may have changed since the files were made. Their owner may give them to a group of
+ * its own; before system calls are given up. */
+static void
+auditor_regroup(void)
+{
+	static const char *const suffixes[] = {"", "-wal", "-shm"};
+	char path[PATH_MAX + 8];
+
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		snprintf(path, sizeof(path), "%s%s", auditor.path, suffixes[i]);
+		if (lchown(path, (uid_t)-1, getegid()) < 0 && errno != ENOENT)
+			log_warnx("%s: cannot be given to the group: %s", path, strerror(errno));
+	}
+}
+
 int
 auditor_run(const struct options *options)
 {
@@ -474,6 +491,7 @@ auditor_run(const struct options *options)
 	confine_network();
 	confine_identity(options->audit_uid, options->group_gid);
 	auditor_setup(options);
+	auditor_regroup();
 	rc = auditor_first_open(&err);
 	confine_syscalls("auditor");
 	auditor.confined = true;

@@ -108,7 +108,6 @@ control_stop(struct control *control)
 		return;
 	control->stopping = true;
 	control->stop_deadline_ms = clock_mono_ms() + CONTROL_STOP_MS;
-	control_usage_flush(control);
 	control_http_stop(control);
 	control->stop_timer.handler = control_stop_step;
 	control_stop_step(&control->stop_timer);
@@ -120,9 +119,7 @@ control_message_handler(struct ipc *ipc, struct ipc_message *message)
 	struct control *control = loop_owner(ipc, struct control, keeper);
 	size_t fds;
 
-	uint32_t size = msg_size(message->header.type, &fds);
-
-	if ((message->header.size != size && message->header.type != MSG_USAGE) || message->header.fd_count != fds)
+	if (message->header.size != msg_size(message->header.type, &fds) || message->header.fd_count != fds)
 		return false;
 	switch (message->header.type) {
 	case MSG_CHANNEL:
@@ -130,8 +127,6 @@ control_message_handler(struct ipc *ipc, struct ipc_message *message)
 	case MSG_SHUTDOWN:
 		control_stop(control);
 		return true;
-	case MSG_USAGE:
-		return control_usage_take(control, message);
 	case MSG_ATTACHED:
 	case MSG_POLICY_DONE:
 	case MSG_STATUS_DONE:
@@ -165,6 +160,7 @@ control_run(const struct options *options)
 	signal(SIGPIPE, SIG_IGN);
 	control.options = options;
 	control.listen_fd = control.http_source.fd = -1;
+	control.last_tag = options->epoch << 32; /* an answer to control before this one is not taken for one of ours */
 	control.loop = loop_new();
 	if (control.loop == NULL)
 		log_fatal("event loop");

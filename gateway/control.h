@@ -20,7 +20,6 @@
 #include "gateway/options.h"
 #include "gateway/recorder.h"
 #include "gateway/route.h"
-#include "gateway/usage.h"
 #include "policy/policy.h"
 #include "policy/preset.h"
 #include "policy/snapshot.h"
@@ -87,7 +86,6 @@ struct control {
 	struct policy organisation;   /* laid under every sandbox's; without has_organisation there is none */
 	bool has_organisation;
 	struct preset_dirs presets;
-	struct loop_timer usage_timer; /* control_usage.c */
 	int64_t last_id;
 	char (*restore_names)[TAP_NAME_MAX]; /* control_restore.c: what is to be re-attached after the start */
 	size_t restore_count, restore_at;
@@ -113,8 +111,6 @@ struct control_sandbox {
 	int64_t policy_applied_us;  /* when the text came: "expires: 2h" counts from there, whatever restarts meanwhile */
 	struct policy edits;        /* live edits */
 	struct snapshot *snapshot;  /* in force; owned; NULL while nothing could be compiled */
-	struct usage_table usage;   /* as the keeper told it */
-	bool usage_dirty;           /* not on disk yet */
 	bool restoring;             /* waits for the keeper after a start */
 	bool attached;              /* the keeper has it */
 	char error[ERROR_TEXT_MAX]; /* what is broken, or "" */
@@ -241,6 +237,7 @@ void control_restored(struct control *control);
 /* -- control_policy.c ---------------------------------------------------------------------------------------------- */
 
 struct control_change {
+	bool preview;       /* nothing is to be changed: only say what would be */
 	bool replaces_file; /* policy_text and policy_file are the new ones; otherwise edits are */
 	char *policy_text;  /* owned */
 	char policy_file[CONTROL_POLICY_FILE_MAX];
@@ -267,6 +264,13 @@ struct control_change *control_change_begin(struct control_job *job, struct cont
 /* Compile, store, send, and answer the job; or fail it with all as it was. */
 void control_change_apply(struct control_job *job, struct control_sandbox *sandbox, struct control_change *change);
 
+/* -- control_diff.c ------------------------------------------------------------------------------------------------ */
+
+/* Append the rules that only one of two policies has: "-allow x (file:3)", "+deny y (file:9)", sorted by their text. before
+ * may be NULL. At most CONTROL_DIFF_MAX; then a line that says how many more. */
+#define CONTROL_DIFF_MAX 1000
+void control_diff(const struct snapshot *before, const struct snapshot *after, json_t *lines);
+
 /* -- control_rules.c ----------------------------------------------------------------------------------------------- */
 
 void control_rules_handler(struct control_request *request, json_t *body);
@@ -288,19 +292,6 @@ int control_edits_add(struct policy *edits, enum rule_action action, const json_
 /* -- control_explain.c --------------------------------------------------------------------------------------------- */
 
 void control_test_handler(struct control_request *request, json_t *body);
-
-/* -- control_usage.c ------------------------------------------------------------------------------------------------ */
-
-/* The keeper's word on what a sandbox has used up. False when it is malformed. */
-bool control_usage_take(struct control *control, const struct ipc_message *message);
-/* Another policy is in force: forget what it does not have. */
-void control_usage_keep(struct control *control, struct control_sandbox *sandbox);
-/* Write what is not on disk yet, now. */
-void control_usage_flush(struct control *control);
-/* The stored form. */
-int control_usage_parse(struct control_sandbox *sandbox, const char *text, size_t len, struct error *err);
-/* Refuse a policy with more counted rules than can be kept. 0 or -1. */
-int control_usage_check(const struct snapshot *snapshot, struct error *err);
 
 /* -- control_record.c ---------------------------------------------------------------------------------------------- */
 

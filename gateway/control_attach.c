@@ -40,9 +40,6 @@ control_attach_ask(struct control_job *job, const struct control_sandbox *sandbo
 	ask.gateway4 = config->gateway4;
 	ask.guest6 = config->guest6;
 	ask.gateway6 = config->gateway6;
-	/* Counts first: the keeper takes them for the sandbox that is attached next. */
-	if (usage_table_send(&sandbox->usage, &job->control->keeper, sandbox->id, "") < 0)
-		return error_set(err, ERROR_SYSTEM, "the keeper cannot be asked");
 	return control_job_ask(job, MSG_ATTACH, &ask, sizeof(ask), fd, MSG_ATTACHED, handler, err);
 }
 
@@ -307,11 +304,23 @@ detach_answer(struct control_job *job, const void *answer)
 	control_job_fail(job, &err);
 }
 
+/* By id; by name what could not be attached again after a start: the keeper may still hold it, or what is left of it. */
+static int
+detach_ask(struct control_job *job, const struct control_sandbox *sandbox, struct error *err)
+{
+	struct msg_sandbox by_id = {.id = sandbox->id};
+	struct msg_forget by_name = {.keep = 0};
+
+	if (sandbox->attached)
+		return control_job_ask(job, MSG_DETACH, &by_id, sizeof(by_id), -1, MSG_RESULT, detach_answer, err);
+	memcpy(by_name.name, sandbox->name, sizeof(by_name.name));
+	return control_job_ask(job, MSG_FORGET, &by_name, sizeof(by_name), -1, MSG_RESULT, detach_answer, err);
+}
+
 static void
 detach_start(struct control_job *job)
 {
 	struct control_sandbox *sandbox = control_sandbox_find(job->control, job->name);
-	struct msg_sandbox ask = {0};
 	struct error err = {0};
 
 	if (sandbox == NULL)
@@ -324,12 +333,7 @@ detach_start(struct control_job *job)
 		control_job_fail(job, &err);
 		return;
 	}
-	if (!sandbox->attached) {
-		detach_end(job, sandbox);
-		return;
-	}
-	ask.id = sandbox->id;
-	if (control_job_ask(job, MSG_DETACH, &ask, sizeof(ask), -1, MSG_RESULT, detach_answer, &err) < 0) {
+	if (detach_ask(job, sandbox, &err) < 0) {
 		control_state_unretire(job->control->state_fd, job->name, NULL);
 		control_job_fail(job, &err);
 	}

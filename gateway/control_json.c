@@ -82,7 +82,7 @@ control_json_fields(json_t *object, const struct control_field *fields, size_t c
 
 		if (field == NULL)
 			return control_json_unknown(name, fields, count, err);
-		if (json_typeof(value) != field->type)
+		if (field->type == JSON_TRUE ? !json_is_boolean(value) : json_typeof(value) != field->type)
 			return error_set(err, ERROR_USAGE, "\"%s\" must be %s, not %s", name,
 			    control_json_type_text(field->type), control_json_type_text(json_typeof(value)));
 		*field->ret = value;

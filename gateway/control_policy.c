@@ -40,12 +40,21 @@ policy_add_edits(struct policy *all, const struct policy *edits, struct error *e
 static int
 policy_check_enforced(const struct policy *policy, struct error *err)
 {
-	bool places = false;
+	bool uses = false, places = false, limits = limits_any(&policy->limits);
 
-	for (size_t i = 0; i < policy->rule_count; i++)
-		places = places || policy->rules[i].kind == RULE_COUNTRY || policy->rules[i].kind == RULE_ASN;
+	for (size_t i = 0; i < policy->rule_count; i++) {
+		const struct rule *rule = &policy->rules[i];
+
+		uses = uses || rule->uses != 0;
+		limits = limits || limits_any(&rule->limits);
+		places = places || rule->kind == RULE_COUNTRY || rule->kind == RULE_ASN;
+	}
 	if (places)
 		return error_set(err, ERROR_POLICY, "rules about countries and networks (asn) are not enforced by this version");
+	if (uses)
+		return error_set(err, ERROR_POLICY, "uses are not enforced by this version");
+	if (limits)
+		return error_set(err, ERROR_POLICY, "limits are not enforced by this version");
 	if (policy->mode != POLICY_MODE_ENFORCE)
 		return error_set(err, ERROR_POLICY, "mode: learn is not there in this version");
 	return 0;
@@ -112,9 +121,7 @@ control_policy_compile(const struct control *control, const char *policy_text, c
 	if (fd < 0)
 		return -1;
 	*ret_snapshot = snapshot_open(fd, err);
-	if (*ret_snapshot == NULL || control_usage_check(*ret_snapshot, err) < 0) {
-		snapshot_free(*ret_snapshot);
-		*ret_snapshot = NULL;
+	if (*ret_snapshot == NULL) {
 		close(fd);
 		return -1;
 	}
@@ -269,8 +276,8 @@ policy_answer(struct control_job *job, const struct control_sandbox *sandbox, co
 	json_t *cut = done == NULL ? json_array() : policy_cut_json(done);
 
 	control_job_end(job, 200,
-	    json_pack("{s:s, s:I, s:I, s:s, s:O, s:I, s:o, s:O}", "name", sandbox->name, "generation",
-		(json_int_t)sandbox->generation, "changed", (json_int_t)change->changed, "policy_hash", sandbox->hash,
+	    json_pack("{s:s, s:b, s:I, s:I, s:s, s:O, s:I, s:o, s:O}", "name", sandbox->name, "preview",
+		(int)change->preview, "generation", (json_int_t)sandbox->generation, "changed", (json_int_t)change->changed, "policy_hash", sandbox->hash,
 		"change", change->change, "cut_count", (json_int_t)(done == NULL ? 0 : done->cut_count), "cut", cut,
 		"warnings", change->warnings));
 }
@@ -287,7 +294,7 @@ policy_record(struct control_job *job, const struct control_sandbox *sandbox, co
 
 /* In force everywhere: the change becomes the sandbox's. */
 static void
-policy_commit(struct control *control, struct control_sandbox *sandbox, struct control_change *change)
+policy_commit(struct control_sandbox *sandbox, struct control_change *change)
 {
 	struct policy edits = sandbox->edits;
 	struct snapshot *snapshot = sandbox->snapshot;
@@ -306,18 +313,17 @@ policy_commit(struct control *control, struct control_sandbox *sandbox, struct c
 		memcpy(sandbox->policy_file, change->policy_file, sizeof(sandbox->policy_file));
 	}
 	sandbox->error[0] = '\0';
-	control_usage_keep(control, sandbox);
 }
 
 /* -- the keeper's part --------------------------------------------------------------------------------------------- */
 
 static int
-policy_ask(struct control_job *job, const struct control_sandbox *sandbox, uint32_t generation, int fd,
+policy_ask(struct control_job *job, uint16_t type, const struct control_sandbox *sandbox, uint32_t generation, int fd,
     void (*handler)(struct control_job *job, const void *answer), struct error *err)
 {
 	struct msg_policy ask = {.id = sandbox->id, .generation = generation};
 
-	return control_job_ask(job, MSG_POLICY, &ask, sizeof(ask), fd, MSG_POLICY_DONE, handler, err);
+	return control_job_ask(job, type, &ask, sizeof(ask), fd, MSG_POLICY_DONE, handler, err);
 }
 
 static void
@@ -359,7 +365,7 @@ resync_start(struct control_job *job)
 	sandbox->generation = ++sandbox->last_generation;
 	rc = policy_store(job->control, sandbox, false, &err);
 	if (rc == 0)
-		rc = policy_ask(job, sandbox, sandbox->generation, fd, resync_handler, &err);
+		rc = policy_ask(job, MSG_POLICY, sandbox, sandbox->generation, fd, resync_handler, &err);
 	close(fd);
 	snapshot_free(snapshot);
 	if (rc < 0)
@@ -395,8 +401,20 @@ policy_done_handler(struct control_job *job, const void *answer)
 	}
 	snapshot_hash(change->snapshot, hash);
 	policy_record(job, sandbox, change, hash, done->cut_count);
-	policy_commit(job->control, sandbox, change);
+	policy_commit(sandbox, change);
 	policy_answer(job, sandbox, change, done);
+}
+
+static void
+policy_preview_handler(struct control_job *job, const void *answer)
+{
+	const struct msg_policy_done *done = answer;
+	struct error err;
+
+	if (control_job_result(done == NULL ? NULL : &done->result, &err) < 0)
+		control_job_fail(job, &err);
+	else
+		policy_answer(job, control_sandbox_find(job->control, job->name), job->data, done);
 }
 
 void
@@ -418,11 +436,20 @@ control_change_apply(struct control_job *job, struct control_sandbox *sandbox, s
 		return;
 	}
 	policy_warn_all(change);
+	if (change->replaces_file)
+		control_diff(sandbox->snapshot, change->snapshot, change->change);
+	if (change->preview) {
+		if (policy_ask(job, MSG_POLICY_PREVIEW, sandbox, sandbox->generation, change->fd,
+			policy_preview_handler, &err) < 0)
+			control_job_fail(job, &err);
+		return;
+	}
 	change->generation = ++sandbox->last_generation;
 	preview = change_preview(sandbox, change);
 	rc = policy_store(job->control, &preview, change->replaces_file, &err);
 	if (rc == 0)
-		rc = policy_ask(job, sandbox, change->generation, change->fd, policy_done_handler, &err);
+		rc = policy_ask(
+		    job, MSG_POLICY, sandbox, change->generation, change->fd, policy_done_handler, &err);
 	if (rc < 0) {
 		policy_roll_back(job, sandbox, change, &err);
 		control_job_fail(job, &err);

@@ -56,11 +56,19 @@ restore_read(struct control *control, struct control_sandbox *sandbox, struct er
 		sandbox->restoring = true;
 		rc = restore_take_policy(sandbox, &files, err);
 	}
-	if (rc == 0 && files.files[CONTROL_FILE_USAGE].text != NULL)
-		rc = control_usage_parse(
-		    sandbox, files.files[CONTROL_FILE_USAGE].text, files.files[CONTROL_FILE_USAGE].len, err);
 	control_files_free(&files);
 	return rc;
+}
+
+/* Control alone may have been restarted: then the keeper serves the sandbox, by a policy that nobody can show any more. It
+ * keeps namespace and device, closed. */
+static void
+restore_close(struct control *control, const struct control_sandbox *sandbox)
+{
+	struct msg_forget forget = {.keep = 1};
+
+	memcpy(forget.name, sandbox->name, sizeof(forget.name));
+	ipc_send(&control->keeper, MSG_FORGET, 0, &forget, sizeof(forget), NULL, 0);
 }
 
 static void
@@ -70,15 +78,19 @@ restore_load(const char *name, void *context)
 	struct control_sandbox *sandbox;
 	struct error err;
 
-	if (strlen(name) >= TAP_NAME_MAX || control->sandbox_count >= CONTROL_SANDBOXES_MAX) {
-		log_warnx("state: ignoring folder %s", name);
+	if (!tap_name_valid(name, TAP_NAME_MAX) || control->sandbox_count >= CONTROL_SANDBOXES_MAX) {
+		log_warnx("state: ignoring %s: %s", name,
+		    control->sandbox_count >= CONTROL_SANDBOXES_MAX ? "too many" : "not a sandbox's name");
 		return;
 	}
 	sandbox = control_sandbox_new(name);
 	if (sandbox == NULL || control_sandbox_insert(control, sandbox) < 0)
 		log_fatalx("out of memory while loading sandboxes");
-	if (restore_read(control, sandbox, &err) < 0)
+	if (restore_read(control, sandbox, &err) < 0) {
 		restore_break(sandbox, &err);
+		if (!sandbox->restoring)
+			restore_close(control, sandbox);
+	}
 	if (sandbox->id > control->last_id)
 		control->last_id = sandbox->id;
 }
@@ -218,8 +230,12 @@ control_restore(struct control *control, struct error *err)
 {
 	int rc;
 
-	if (control_state_read_last_id(control->state_fd, &control->last_id, err) < 0)
-		return -1;
+	if (control_state_read_last_id(control->state_fd, &control->last_id, err) < 0) {
+		if (err->code != ERROR_CORRUPT)
+			return -1;
+		/* It guards against a clock that goes back; the ids of what is stored do that almost as well. */
+		log_warnx("%s: going on from the highest id there is", err->text);
+	}
 	rc = control_state_list(control->state_fd, restore_load, control, err);
 	if (rc < 0)
 		return -1;

@@ -189,10 +189,11 @@ control_revoke_handler(struct control_request *request, json_t *body)
 static int
 policy_read_body(struct control_job *job, struct control_change *change, struct error *err)
 {
-	json_t *text, *file;
+	json_t *text, *file, *preview;
 	const struct control_field fields[] = {
 	    {"policy", JSON_STRING, true, &text},
 	    {"policy_file", JSON_STRING, false, &file},
+	    {"preview", JSON_TRUE, false, &preview},
 	};
 
 	if (control_json_fields(job->body, fields, sizeof(fields) / sizeof(fields[0]), err) < 0 ||
@@ -202,6 +203,7 @@ policy_read_body(struct control_job *job, struct control_change *change, struct 
 	if (change->policy_text == NULL)
 		return error_set(err, ERROR_SYSTEM, "out of memory");
 	change->replaces_file = true;
+	change->preview = json_is_true(preview);
 	change->changed = 1;
 	json_array_append_new(change->change,
 	    json_sprintf("policy %s", change->policy_file[0] == '\0' ? "replaced" : change->policy_file));

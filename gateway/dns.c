@@ -6,6 +6,7 @@
 #include "gateway/dns.h"
 
 #include "gateway/dns_upstream.h"
+#include "gateway/pktinfo.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -19,41 +20,13 @@
  * one arrives cut, does not parse, and is refused. */
 #define DNS_UDP_QUERY_MAX 4096
 
-union dns_control {
-	struct cmsghdr align;
-	char bytes[CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(struct in_pktinfo))];
-};
-
-/* The destination address of a received datagram; false when the kernel did not say. */
-static bool
-udp_destination(struct msghdr *msg, struct addr *ret_addr)
-{
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
-		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
-			struct in_pktinfo info;
-
-			memcpy(&info, CMSG_DATA(c), sizeof(info));
-			*ret_addr = addr_from_ipv4(&info.ipi_addr);
-			return true;
-		}
-		if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
-			struct in6_pktinfo info;
-
-			memcpy(&info, CMSG_DATA(c), sizeof(info));
-			*ret_addr = addr_from_ipv6(&info.ipi6_addr);
-			return true;
-		}
-	}
-	return false;
-}
-
 /* Read one datagram. False: there is none. */
 static bool
 udp_receive(struct dns_udp *udp)
 {
 	uint8_t bytes[DNS_UDP_QUERY_MAX];
 	struct sockaddr_storage from;
-	union dns_control control;
+	union pktinfo_control control;
 	struct iovec iov = {.iov_base = bytes, .iov_len = sizeof(bytes)};
 	struct msghdr msg = {.msg_name = &from,
 	    .msg_namelen = sizeof(from),
@@ -67,7 +40,7 @@ udp_receive(struct dns_udp *udp)
 	if (n < 0)
 		return errno == EINTR;
 	if (addr_from_sockaddr((struct sockaddr *)&from, &origin.src, &origin.sport) &&
-	    udp_destination(&msg, &origin.server))
+	    pktinfo_read(&msg, &origin.server))
 		dns_query_take(udp->server, &origin, bytes, (size_t)n);
 	return true;
 }
@@ -82,41 +55,11 @@ udp_handler(struct loop_source *source, uint32_t events)
 		;
 }
 
-/* Name the source address of a datagram that goes out. */
-static void
-udp_put_source(struct msghdr *msg, union dns_control *control, const struct addr *addr)
-{
-	struct cmsghdr *c;
-
-	memset(control, 0, sizeof(*control));
-	msg->msg_control = control->bytes;
-	msg->msg_controllen =
-	    addr->family == 4 ? CMSG_SPACE(sizeof(struct in_pktinfo)) : CMSG_SPACE(sizeof(struct in6_pktinfo));
-	c = CMSG_FIRSTHDR(msg);
-	if (addr->family == 4) {
-		struct in_pktinfo info = {0};
-
-		memcpy(&info.ipi_spec_dst, addr->bytes, 4);
-		c->cmsg_level = IPPROTO_IP;
-		c->cmsg_type = IP_PKTINFO;
-		c->cmsg_len = CMSG_LEN(sizeof(info));
-		memcpy(CMSG_DATA(c), &info, sizeof(info));
-	} else {
-		struct in6_pktinfo info = {0};
-
-		memcpy(&info.ipi6_addr, addr->bytes, 16);
-		c->cmsg_level = IPPROTO_IPV6;
-		c->cmsg_type = IPV6_PKTINFO;
-		c->cmsg_len = CMSG_LEN(sizeof(info));
-		memcpy(CMSG_DATA(c), &info, sizeof(info));
-	}
-}
-
 void
 dns_udp_reply(const struct dns_origin *origin, const uint8_t *bytes, size_t len)
 {
 	struct sockaddr_storage to;
-	union dns_control control;
+	union pktinfo_control control;
 	uint8_t copy[DNS_UDP_MAX];
 	struct iovec iov = {.iov_base = copy, .iov_len = len};
 	struct msghdr msg = {.msg_name = &to, .msg_iov = &iov, .msg_iovlen = 1};
@@ -125,18 +68,14 @@ dns_udp_reply(const struct dns_origin *origin, const uint8_t *bytes, size_t len)
 		return;
 	memcpy(copy, bytes, len);
 	msg.msg_namelen = addr_to_sockaddr(&origin->src, origin->sport, &to);
-	udp_put_source(&msg, &control, &origin->server);
+	pktinfo_write(&msg, &control, &origin->server);
 	sendmsg(origin->udp->source.fd, &msg, MSG_NOSIGNAL);
 }
 
 static int
 udp_start(struct dns_server *server, struct dns_udp *udp, int fd)
 {
-	const int one = 1;
-
-	/* IPv6 has no local route for the addresses asked, and takes them as a source only with this; on an IPv4 socket
-	 * it fails, and is not needed. */
-	(void)setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &one, sizeof(one));
+	pktinfo_prepare(fd);
 	udp->server = server;
 	udp->source.fd = fd;
 	udp->source.handler = udp_handler;

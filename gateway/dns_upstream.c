@@ -10,6 +10,9 @@
  * alone until it is idle, as long as there is another. The pool is made before the process is confined; nothing is
  * opened later but sockets.
  *
+ * c-ares asks the first resolver first, each time anew: while that one is silent, every query would lose the time of a
+ * try. So the one that answers in its place becomes the first, until it is silent in turn.
+ *
  * A job is c-ares' view of one query: it lives until c-ares calls back, also when its requester has gone. The callback
  * may come out of ares_send itself, when the network is down; then the handler is put off to the end of the round. */
 #include "gateway/dns_upstream.h"
@@ -31,12 +34,16 @@ struct dns_channel {
 	struct dns_upstream_job *jobs;
 	size_t job_count;
 	unsigned int served; /* since it was idle */
+	size_t first;        /* resolver that c-ares asks first; see struct dns_upstream */
 };
 
 struct dns_upstream {
 	struct loop *loop;
 	size_t job_count;
 	bool closing;
+	struct gateway_resolver resolvers[GATEWAY_RESOLVERS_MAX];
+	size_t resolver_count;
+	size_t first; /* resolver that answered last when another one was silent */
 	struct dns_channel udp[DNS_UPSTREAM_CHANNELS];
 	struct dns_channel tcp;
 	struct dns_socket *sockets;
@@ -145,26 +152,30 @@ socket_state_callback(void *data, ares_socket_t fd, int readable, int writable)
 	upstream->sockets = socket;
 }
 
-/* The servers as c-ares takes them. Ports are in host order there. */
+/* The servers as c-ares takes them, the presently first one in front. Ports are in host order there. */
 static int
-channel_set_servers(struct dns_channel *channel, const struct gateway_resolver *resolvers, size_t count)
+channel_set_servers(struct dns_channel *channel)
 {
+	const struct dns_upstream *upstream = channel->upstream;
 	struct ares_addr_port_node nodes[GATEWAY_RESOLVERS_MAX];
+	size_t count = upstream->resolver_count;
 
 	memset(nodes, 0, sizeof(nodes));
 	for (size_t i = 0; i < count; i++) {
+		const struct gateway_resolver *resolver = &upstream->resolvers[(upstream->first + i) % count];
+
 		nodes[i].next = i + 1 < count ? &nodes[i + 1] : NULL;
-		nodes[i].family = resolvers[i].addr.family == 4 ? AF_INET : AF_INET6;
-		memcpy(&nodes[i].addr, resolvers[i].addr.bytes, resolvers[i].addr.family == 4 ? 4 : 16);
-		nodes[i].udp_port = nodes[i].tcp_port = resolvers[i].port;
+		nodes[i].family = resolver->addr.family == 4 ? AF_INET : AF_INET6;
+		memcpy(&nodes[i].addr, resolver->addr.bytes, resolver->addr.family == 4 ? 4 : 16);
+		nodes[i].udp_port = nodes[i].tcp_port = resolver->port;
 	}
+	channel->first = upstream->first;
 	return ares_set_servers_ports(channel->ares, nodes) == ARES_SUCCESS ? 0 : -EINVAL;
 }
 
 /* Every option is given, so that c-ares has nothing left to look up in resolv.conf or the environment. */
 static int
-channel_open(struct dns_channel *channel, struct dns_upstream *upstream, const struct gateway_resolver *resolvers,
-    size_t count, bool tcp)
+channel_open(struct dns_channel *channel, struct dns_upstream *upstream, bool tcp)
 {
 	static char lookups[] = "b";
 	struct in_addr nowhere = {.s_addr = htonl(INADDR_LOOPBACK)};
@@ -194,7 +205,7 @@ channel_open(struct dns_channel *channel, struct dns_upstream *upstream, const s
 		channel->ares = NULL;
 		return -ENOMEM;
 	}
-	rc = channel_set_servers(channel, resolvers, count);
+	rc = channel_set_servers(channel);
 	return rc;
 }
 
@@ -220,9 +231,11 @@ dns_upstream_new(
 	if (upstream == NULL)
 		return -ENOMEM;
 	upstream->loop = loop;
-	rc = channel_open(&upstream->tcp, upstream, resolvers, count, true);
+	memcpy(upstream->resolvers, resolvers, count * sizeof(*resolvers));
+	upstream->resolver_count = count;
+	rc = channel_open(&upstream->tcp, upstream, true);
 	for (size_t i = 0; rc == 0 && i < DNS_UPSTREAM_CHANNELS; i++)
-		rc = channel_open(&upstream->udp[i], upstream, resolvers, count, false);
+		rc = channel_open(&upstream->udp[i], upstream, false);
 	if (rc < 0) {
 		dns_upstream_free(upstream);
 		return rc;
@@ -306,9 +319,11 @@ job_callback(void *arg, int ares_status, int timeouts, unsigned char *bytes, int
 	struct dns_upstream_job *job = arg;
 	struct dns_upstream *upstream = job->channel->upstream;
 
-	(void)timeouts;
 	job_unlink(job);
 	job->status = status_of(ares_status);
+	/* The one behind as many as were silent has answered. */
+	if (job->status == DNS_UPSTREAM_OK && timeouts > 0 && job->channel->first == upstream->first)
+		upstream->first = (upstream->first + (size_t)timeouts) % upstream->resolver_count;
 	if (job->status == DNS_UPSTREAM_OK && (bytes == NULL || len < 0))
 		job->status = DNS_UPSTREAM_ERROR;
 	if (upstream->closing && job->request != NULL) {
@@ -386,6 +401,9 @@ dns_upstream_send(struct dns_upstream *upstream, struct dns_upstream_request *re
 
 	if (upstream->job_count >= DNS_UPSTREAM_MAX)
 		return -ENOBUFS;
+	/* Channels with queries keep their order until they are idle; one that cannot be changed is as good as before. */
+	if (channel->job_count == 0 && channel->first != upstream->first)
+		(void)channel_set_servers(channel);
 	job = job_new(channel, request, name, type, !tcp);
 	if (job == NULL)
 		return -ENOMEM;

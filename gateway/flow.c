@@ -131,7 +131,6 @@ flow_end(struct flow *flow, enum end_reason end, enum verdict verdict, enum reas
 	flow->state = FLOW_ENDED;
 	recorder_cancel(&gateway->recorder, &flow->wait);
 	flow_record_close(flow, end, verdict, reason);
-	meter_close(flow->sandbox, &flow->ticket);
 	flow_close_fd(flow, &flow->guest, &flow->guest_fd, reset);
 	flow_close_fd(flow, &flow->origin, &flow->origin_fd, reset);
 	loop_timer_stop(gateway->loop, &flow->timer);
@@ -175,9 +174,8 @@ flow_refuse(struct flow *flow, const struct gateway_verdict *verdict, const stru
 	flow_end(flow, END_REFUSED, verdict->verdict, verdict->reason, true);
 }
 
-/* A socket for the origin, in the host's namespace. -1 with errno. */
-static int
-flow_origin_socket(const struct flow_ends *ends)
+void
+flow_set_options(int fd)
 {
 	static const struct {
 		int level, name, value;
@@ -189,10 +187,19 @@ flow_origin_socket(const struct flow_ends *ends)
 	    {IPPROTO_TCP, TCP_KEEPCNT, FLOW_KEEPALIVE_COUNT},
 	    {IPPROTO_TCP, TCP_USER_TIMEOUT, FLOW_USER_TIMEOUT_MS},
 	};
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		(void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(options[i].value));
+}
+
+/* A socket for the origin, in the host's namespace. -1 with errno. */
+static int
+flow_origin_socket(const struct flow_ends *ends)
+{
 	int fd = socket(ends->dst.family == 6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-	for (size_t i = 0; fd >= 0 && i < sizeof(options) / sizeof(options[0]); i++)
-		(void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(options[i].value));
+	if (fd >= 0)
+		flow_set_options(fd);
 	return fd;
 }
 
@@ -240,6 +247,7 @@ flow_open(struct flow *flow, const struct gateway_verdict *verdict, const struct
 	struct loop *loop = flow_loop(flow);
 	struct gateway_verdict failed;
 
+	flow->verdict = *verdict;
 	flow->flags = said->flags;
 	flow->origin_fd = flow_origin_socket(&flow->ends);
 	if (flow->origin_fd < 0 || flow->origin_fd >= flow->sandbox->gateway->fd_top) {
@@ -247,18 +255,7 @@ flow_open(struct flow *flow, const struct gateway_verdict *verdict, const struct
 		flow_refuse(flow, &failed, said);
 		return;
 	}
-	if (!recorder_ready(&flow->sandbox->gateway->recorder)) {
-		failed = flow_verdict(VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, NULL);
-		flow_refuse(flow, &failed, said);
-		return;
-	}
-	flow->verdict = *verdict;
-	if (!flow_meter_open(flow, &flow->verdict)) {
-		failed = flow->verdict;
-		flow_refuse(flow, &failed, said);
-		return;
-	}
-	if (flow_record_open(flow, said) < 0) {
+	if (!recorder_ready(&flow->sandbox->gateway->recorder) || flow_record_open(flow, said) < 0) {
 		failed = flow_verdict(VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, NULL);
 		flow_refuse(flow, &failed, said);
 		return;
@@ -400,8 +397,6 @@ flow_settle(struct flow *flow)
 void
 flow_pump(struct flow *flow, bool out, bool back)
 {
-	if (!flow_meter_budget(flow, out, back))
-		return;
 	/* The origin's answer to an Upgrade decides what the guest's held bytes are. */
 	if (back && flow->http != NULL && flow->http->status_awaited) {
 		if (flow_http_status(flow))
@@ -417,8 +412,7 @@ flow_pump(struct flow *flow, bool out, bool back)
 		return;
 	if (back)
 		relay_pump(&flow->back, flow->origin_fd, flow->guest_fd);
-	if (flow_meter_count(flow))
-		flow_settle(flow);
+	flow_settle(flow);
 }
 
 /* EPOLLERR or EPOLLHUP: the error behind it, 0 when there is none (FIN both ways). */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The life of the daemon: make the directories and sockets, start the roles, watch, stop.
+/* The life of the daemon: start the roles, watch, stop.
  *
  * Theory of operation. The keeper is the only process with privilege and the only one that outlives a role's crash. Start:
- * directories and lock -> control socket -> auditor -> gateways and control (each told of its channel to the auditor when
+ * set-up (gateway/keeper_setup.c) -> auditor -> gateways and control (each told of its channel to the auditor when
  * both are ready). A role that dies before it was ever ready stops the start; later deaths are recorded and the role is
  * started again. The keeper holds every listening socket and every sealed policy, so a new gateway gets what the old one
  * had; what the old one knew (leases) is flushed, never trusted.
@@ -14,32 +14,18 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "gateway/confine.h"
 
-#include <cap-ng.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
-
-/* Clients waiting for control to accept. */
-#define KEEPER_CONTROL_BACKLOG 128
-/* Descriptors: a sandbox takes about twelve here. */
-#define KEEPER_FILES_WANTED 1048576
 
 struct keeper keeper;
 
@@ -276,7 +262,6 @@ keeper_watch_sandbox(struct keeper_sandbox *sandbox, void *context)
 	struct error err;
 	const unsigned int *round = context;
 
-	keeper_request_usage_forward(sandbox);
 	/* A look at the sockets costs more than one at the rules: each sandbox in its turn. */
 	if (*round % KEEPER_SOCKETS_ROUNDS == keeper_sandbox_turn(sandbox->id) % KEEPER_SOCKETS_ROUNDS)
 		keeper_watch_sockets(sandbox);
@@ -298,18 +283,6 @@ keeper_watch_sandbox(struct keeper_sandbox *sandbox, void *context)
 		keeper_event(EVENT_TAMPERED, sandbox->id, "{\"repaired\":true}");
 	}
 	sandbox->tampered = true;
-}
-
-static int
-keeper_host_chain(struct error *err)
-{
-	struct tap_host_resolver resolvers[GATEWAY_RESOLVERS_MAX];
-
-	for (size_t i = 0; i < keeper.options->resolver_count; i++)
-		resolvers[i] = (struct tap_host_resolver){.addr = keeper.options->resolvers[i].addr,
-			.port = keeper.options->resolvers[i].port};
-	return tap_host_chain_set(keeper.host_table, keeper.options->gateway_uid, resolvers,
-	    keeper.options->resolver_count, err);
 }
 
 /* A daemon that `postern run` started for itself ends when nobody needs it any more. */
@@ -345,151 +318,6 @@ keeper_watch_handler(struct loop_timer *timer)
 	loop_timer_set(keeper.loop, timer, KEEPER_WATCH_MS);
 }
 
-/* mkdir -p of the last component, with exactly this owner and mode; refuses what another made before us. */
-static void
-keeper_dir(const char *path, mode_t mode, uid_t uid, gid_t gid)
-{
-	struct stat st;
-	int fd;
-
-	if (mkdir(path, mode) < 0 && errno != EEXIST)
-		log_fatal("%s", path);
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		log_fatal("%s", path);
-	if (st.st_uid != geteuid() && st.st_uid != uid)
-		log_fatalx("%s belongs to uid %u: remove it, or choose another directory", path, st.st_uid);
-	if (fchmod(fd, mode) < 0 || ((st.st_uid != uid || st.st_gid != gid) && fchown(fd, uid, gid) < 0))
-		log_fatal("%s", path);
-	close(fd);
-}
-
-/* The parents of a rootless user's directories may be missing (~/.local/state). */
-static void
-keeper_parents(const char *path)
-{
-	char part[512];
-
-	snprintf(part, sizeof(part), "%s", path);
-	for (char *slash = strchr(part + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		mkdir(part, 0755); /* a failure shows at the last one */
-		*slash = '/';
-	}
-}
-
-static void
-keeper_dirs(const struct options *o)
-{
-	char path[512];
-	uid_t self = geteuid();
-	gid_t gid = getegid();
-
-	keeper_parents(o->runtime_dir);
-	keeper_parents(o->state_dir);
-	keeper_dir(o->runtime_dir, o->rootless ? 0700 : 0755, self, gid);
-	snprintf(path, sizeof(path), "%s/empty", o->runtime_dir);
-	keeper_dir(path, 0555, self, gid);
-	keeper_dir(o->state_dir, o->rootless ? 0700 : 0755, self, gid);
-	snprintf(path, sizeof(path), "%s/audit", o->state_dir);
-	keeper_dir(path, 0750, o->audit_uid, o->group_gid);
-	snprintf(path, sizeof(path), "%s/sandboxes", o->state_dir);
-	keeper_dir(path, 0700, o->control_uid, o->group_gid);
-}
-
-/* One daemon per directory: the lock lives as long as the process. (CASES F-44) */
-static void
-keeper_lock(const char *dir)
-{
-	char path[512];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/lock", dir);
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		log_fatal("%s", path);
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		log_fatalx("another posternd uses %s: stop it, or give --runtime-dir and --state-dir of your own", dir);
-}
-
-static void
-keeper_control_socket(const struct options *o)
-{
-	struct sockaddr_un sun = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0)
-		log_fatal("control socket");
-	if ((size_t)snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/control.sock", o->runtime_dir) >= sizeof(sun.sun_path))
-		log_fatalx("--runtime-dir %s: too long for a socket's path", o->runtime_dir);
-	unlink(sun.sun_path); /* a dead daemon's: the lock says so */
-	/* The umask (077) makes it ours alone until owner and mode are right. */
-	if (bind(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 || chown(sun.sun_path, geteuid(), o->group_gid) < 0
-	    || chmod(sun.sun_path, o->rootless ? 0600 : 0660) < 0 || listen(fd, KEEPER_CONTROL_BACKLOG) < 0)
-		log_fatal("%s", sun.sun_path);
-	keeper.control_listen_fd = fd;
-}
-
-static void
-keeper_write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
-		log_fatal("%s: an ordinary user needs unprivileged user namespaces "
-			  "(sysctl kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)",
-		    path);
-	close(fd);
-}
-
-/* Rootless: own a user namespace, as the same uid, and so every network namespace made from it, one for this process to
- * come back to included. The roles stay in the host's network namespace, where upstream sockets are made. */
-static void
-keeper_own_userns(void)
-{
-	char map[64];
-	uid_t uid = geteuid();
-	gid_t gid = getegid();
-
-	if (unshare(CLONE_NEWUSER) < 0)
-		log_fatal("user namespace: an ordinary user needs unprivileged user namespaces, or start posternd as root");
-	keeper_write_file("/proc/self/setgroups", "deny");
-	snprintf(map, sizeof(map), "%u %u 1", uid, uid);
-	keeper_write_file("/proc/self/uid_map", map);
-	snprintf(map, sizeof(map), "%u %u 1", gid, gid);
-	keeper_write_file("/proc/self/gid_map", map);
-	keeper_role_fork_from_here();
-	if (unshare(CLONE_NEWNET) < 0)
-		log_fatal("network namespace");
-}
-
-/* What setting up namespaces, devices, tables and roles takes; everything else goes for good. */
-static void
-keeper_drop_capabilities(const struct options *o)
-{
-	static const int kept[] = {CAP_NET_ADMIN, CAP_SYS_ADMIN, CAP_NET_BIND_SERVICE, CAP_SYS_PTRACE, CAP_SETUID, CAP_SETGID,
-		CAP_SETPCAP, CAP_SYS_CHROOT, CAP_CHOWN, CAP_FOWNER, CAP_DAC_OVERRIDE, CAP_KILL, CAP_SYS_RESOURCE};
-	bool have[sizeof(kept) / sizeof(kept[0])];
-	int rc;
-
-	if (o->rootless)
-		return; /* they count inside our own user namespace only */
-	if (capng_get_caps_process() < 0)
-		log_fatal("reading capabilities");
-	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-		have[i] = capng_have_capability(CAPNG_PERMITTED, (unsigned int)kept[i]) != 0;
-	capng_clear(CAPNG_SELECT_ALL);
-	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-		if (have[i])
-			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_BOUNDING_SET, (unsigned int)kept[i]);
-	/* The bounding set first: giving up SETPCAP would end that. */
-	rc = capng_apply(CAPNG_SELECT_BOUNDS);
-	if (rc == 0)
-		rc = capng_apply(CAPNG_SELECT_CAPS);
-	if (rc < 0)
-		log_fatal("giving up capabilities (%d)", rc);
-}
-
 static void
 keeper_signals(void)
 {
@@ -505,63 +333,6 @@ keeper_signals(void)
 	keeper_signal_source.handler = keeper_signal_handler;
 	if (keeper_signal_source.fd < 0 || loop_source_add(keeper.loop, &keeper_signal_source, EPOLLIN) < 0)
 		log_fatal("signalfd");
-}
-
-static void
-keeper_files_limit(void)
-{
-	struct rlimit files = {0};
-
-	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-		return;
-	if (!keeper.options->rootless && files.rlim_max < KEEPER_FILES_WANTED)
-		files.rlim_max = KEEPER_FILES_WANTED;
-	files.rlim_cur = files.rlim_max;
-	if (setrlimit(RLIMIT_NOFILE, &files) < 0 && getrlimit(RLIMIT_NOFILE, &files) == 0) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
-}
-
-/* The default instance is table "postern"; others carry a hash of their directory, so that they never meet. */
-static void
-keeper_host_table_name(const char *runtime_dir)
-{
-	uint32_t hash = 2166136261u;
-
-	for (const char *c = runtime_dir; *c != '\0'; c++)
-		hash = (hash ^ (uint8_t)*c) * 16777619u;
-	if (strcmp(runtime_dir, "/run/postern") == 0)
-		snprintf(keeper.host_table, sizeof(keeper.host_table), "postern");
-	else
-		snprintf(keeper.host_table, sizeof(keeper.host_table), "postern-%08x", hash);
-}
-
-static void
-keeper_setup(const struct options *options)
-{
-	struct error err;
-	bool taps;
-
-	keeper_dirs(options);
-	keeper_lock(options->runtime_dir);
-	keeper_lock(options->state_dir);
-	keeper_control_socket(options);
-	if (options->rootless)
-		keeper_own_userns();
-	if (tap_probe(&taps, &err) < 0)
-		log_fatalx("%s", err.text);
-	if (!taps)
-		log_warnx("no TAP devices here (module tun, /dev/net/tun): no microVMs, containers only");
-	keeper_files_limit();
-	keeper_host_table_name(options->runtime_dir);
-	if (!options->rootless) {
-		if (keeper_host_chain(&err) < 0)
-			log_fatalx("%s", err.text);
-		keeper.host_chain = true;
-	}
-	keeper_drop_capabilities(options);
-	confine_syscalls("keeper");
 }
 
 static void

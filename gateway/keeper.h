@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The keeper's own state, shared by its files: keeper.c (life of the daemon), keeper_role.c (children),
- * keeper_sandbox.c (sandboxes), keeper_request.c (what children ask). */
+/* The keeper's own state, shared by its files: keeper_setup.c (before the first role), keeper.c (life of the daemon),
+ * keeper_role.c (children), keeper_sandbox.c (sandboxes), keeper_request.c (what children ask). */
 #ifndef POSTERN_GATEWAY_KEEPER_H
 #define POSTERN_GATEWAY_KEEPER_H
 
@@ -9,7 +9,6 @@
 #include "gateway/msg.h"
 #include "gateway/options.h"
 #include "gateway/recorder.h"
-#include "gateway/usage.h"
 #include "tap/tap.h"
 
 #include <stdbool.h>
@@ -26,8 +25,6 @@
 #define KEEPER_WATCH_MS 500
 /* A sandbox's sockets are looked at every so many of these. */
 #define KEEPER_SOCKETS_ROUNDS 10
-/* Messages waiting for control beyond which usage waits for the next look. */
-#define KEEPER_USAGE_QUEUE_MAX 256
 /* An orderly stop may take this long; then what still runs is killed. */
 #define KEEPER_STOP_MS 8000
 
@@ -53,8 +50,6 @@ struct keeper_sandbox {
 	struct keeper_role *gateway;
 	uint64_t netns_dev, netns_ino; /* NETNS: of the container's namespace */
 	bool served;                 /* the gateway has it */
-	struct usage_table usage;    /* what was counted, for its next gateway */
-	bool usage_unsent;           /* control has not heard of all of it */
 	size_t foreign_sockets;      /* as last seen */
 	bool tampered;               /* its rules were found changed; repaired and reported once */
 };
@@ -68,6 +63,7 @@ struct keeper_pending {
 	int64_t sandbox;
 	struct keeper_role *gateway;
 	int snapshot_fd;             /* POLICY: becomes the sandbox's; else -1 */
+	bool keep;                   /* DETACH: namespace and device stay */
 	uint32_t generation;
 };
 
@@ -82,10 +78,8 @@ struct keeper {
 	size_t sandbox_count;
 	struct keeper_pending *pending;
 	uint64_t next_tag;
-	struct usage_table usage_next; /* control's word on the sandbox that it is about to attach */
-	int64_t usage_next_id;
 	int control_listen_fd;
-	bool host_chain, audit_ok;
+	bool host_chain;
 	bool stopping;
 	int64_t busy_ms;          /* when there was last a sandbox; 0: not looked yet */
 	char host_table[64];
@@ -101,6 +95,12 @@ void keeper_event(enum event_kind kind, int64_t sandbox, const char *fmt, ...) _
 /* A role became ready, or is gone: set-up and stop go on. */
 void keeper_role_ready(struct keeper_role *role);
 void keeper_role_gone(struct keeper_role *role, int wait_status);
+
+/* keeper_setup.c */
+/* Everything up to the first role; exits when it cannot be. */
+void keeper_setup(const struct options *options);
+/* Put the host's chain in force: at the start, and when somebody removed it. */
+int keeper_host_chain(struct error *err);
 
 /* keeper_role.c */
 void keeper_role_init(struct keeper_role *role, enum msg_role kind, unsigned int index);
@@ -121,6 +121,7 @@ const char *keeper_role_name(const struct keeper_role *role);
 
 /* keeper_sandbox.c */
 struct keeper_sandbox *keeper_sandbox_find(int64_t id);
+struct keeper_sandbox *keeper_sandbox_find_name(const char *name); /* looks at each */
 /* A number that spreads sandboxes evenly: over gateways, over rounds of the watch. */
 size_t keeper_sandbox_turn(int64_t id);
 /* All but the gateway's part. Takes snapshot_fd. NULL with *err on failure, and nothing is left behind. */
@@ -141,8 +142,6 @@ bool keeper_message_handler(struct ipc *ipc, struct ipc_message *message);
 bool keeper_fds_lost_handler(struct ipc *ipc, const struct ipc_message *message);
 /* A gateway is gone: answer what waits for it, flush its leases. */
 void keeper_request_gateway_gone(struct keeper_role *gateway);
-/* Tell control what was counted, when it has room. */
-void keeper_request_usage_forward(struct keeper_sandbox *sandbox);
 /* It is back: give it its sandboxes. */
 void keeper_request_gateway_ready(struct keeper_role *gateway);
 

@@ -103,9 +103,6 @@ keeper_request_attach_again(struct keeper_sandbox *sandbox, uint64_t tag, const 
 	struct error err;
 	struct keeper_pending *pending;
 
-	/* What it wrote down last may be behind. */
-	sandbox->usage_unsent = sandbox->usage.count > 0;
-	keeper_request_usage_forward(sandbox);
 	if (attach->generation == sandbox->generation) {
 		close(fd);
 		keeper_attach_answer(tag, sandbox, ERROR_NONE, "");
@@ -147,22 +144,52 @@ keeper_request_attach(struct ipc_message *message)
 	return true;
 }
 
+static void
+keeper_detach(struct keeper_sandbox *sandbox, uint64_t tag, bool keep)
+{
+	struct msg_sandbox body = {.id = sandbox->id};
+	struct keeper_pending *pending;
+
+	if (!sandbox->gateway->ready || !sandbox->served) {
+		keeper_sandbox_free(sandbox, keep);
+		keeper_answer(&keeper.control.ipc, tag, ERROR_NONE, "");
+		return;
+	}
+	pending = keeper_pending_add(MSG_DETACH, tag, sandbox);
+	pending->keep = keep;
+	ipc_send(&sandbox->gateway->ipc, MSG_SANDBOX_DEL, pending->tag, &body, sizeof(body), NULL, 0);
+}
+
 static bool
 keeper_request_detach(struct ipc_message *message)
 {
 	const struct msg_sandbox *body = message->body;
 	struct keeper_sandbox *sandbox = keeper_sandbox_find(body->id);
 
-	if (sandbox == NULL) {
+	if (sandbox == NULL)
 		keeper_answer(&keeper.control.ipc, message->header.tag, ERROR_NOT_FOUND, "no such sandbox");
-	} else if (!sandbox->gateway->ready || !sandbox->served) {
-		keeper_sandbox_free(sandbox, false);
-		keeper_answer(&keeper.control.ipc, message->header.tag, ERROR_NONE, "");
-	} else {
-		struct keeper_pending *pending = keeper_pending_add(MSG_DETACH, message->header.tag, sandbox);
+	else
+		keeper_detach(sandbox, message->header.tag, false);
+	return true;
+}
 
-		ipc_send(&sandbox->gateway->ipc, MSG_SANDBOX_DEL, pending->tag, body, sizeof(*body), NULL, 0);
+/* Control has lost what it knew of a sandbox but its name: served here, or left from an earlier run, or neither. */
+static bool
+keeper_request_forget(struct ipc_message *message)
+{
+	const struct msg_forget *body = message->body;
+	struct keeper_sandbox *sandbox;
+
+	if (!tap_name_valid(body->name, sizeof(body->name)))
+		return false;
+	sandbox = keeper_sandbox_find_name(body->name);
+	if (sandbox != NULL) {
+		keeper_detach(sandbox, message->header.tag, body->keep != 0);
+		return true;
 	}
+	if (body->keep == 0)
+		tap_forget(body->name, keeper.options->netns_dir);
+	keeper_answer(&keeper.control.ipc, message->header.tag, ERROR_NONE, "");
 	return true;
 }
 
@@ -191,6 +218,24 @@ keeper_request_policy(struct ipc_message *message)
 		return true;
 	}
 	message->fds[0] = -1;
+	return true;
+}
+
+/* Nothing of ours changes: the gateway alone knows the connections. */
+static bool
+keeper_request_preview(struct ipc_message *message)
+{
+	const struct msg_policy *body = message->body;
+	struct keeper_sandbox *sandbox = keeper_sandbox_find(body->id);
+	struct keeper_pending *pending;
+
+	if (sandbox == NULL || !sandbox->gateway->ready) {
+		keeper_policy_answer(message->header.tag, sandbox == NULL ? ERROR_NOT_FOUND : ERROR_SYSTEM,
+		    sandbox == NULL ? "no such sandbox" : "the gateway is being restarted: try again");
+		return true;
+	}
+	pending = keeper_pending_add(MSG_POLICY_PREVIEW, message->header.tag, sandbox);
+	ipc_send(&sandbox->gateway->ipc, MSG_POLICY_PREVIEW, pending->tag, body, sizeof(*body), message->fds, 1);
 	return true;
 }
 
@@ -277,59 +322,6 @@ keeper_request_lease(struct keeper_role *gateway, struct ipc_message *message)
 	return true;
 }
 
-void
-keeper_request_usage_forward(struct keeper_sandbox *sandbox)
-{
-	struct ipc *ipc = &keeper.control.ipc;
-
-	/* A gateway must not be able to drown control: what is late is sent with what comes later. */
-	if (!sandbox->usage_unsent || !keeper.control.ready || ipc->queue_len > KEEPER_USAGE_QUEUE_MAX)
-		return;
-	if (usage_table_send(&sandbox->usage, ipc, sandbox->id, tap_config(sandbox->tap)->name) == 0)
-		sandbox->usage_unsent = false;
-}
-
-/* A gateway has counted something. */
-static bool
-keeper_request_usage(struct keeper_role *gateway, const struct ipc_message *message)
-{
-	const struct msg_usage *usage = message->body;
-	struct keeper_sandbox *sandbox;
-	int rc;
-
-	if (!msg_usage_valid(usage, message->header.size))
-		return false;
-	sandbox = keeper_sandbox_of(gateway, usage->id);
-	if (sandbox == NULL)
-		return true;
-	rc = usage_table_take(&sandbox->usage, usage);
-	if (rc < 0)
-		log_warnx("%s: what it used cannot be kept: %s", tap_config(sandbox->tap)->name, strerror(-rc));
-	sandbox->usage_unsent = sandbox->usage_unsent || rc > 0;
-	keeper_request_usage_forward(sandbox);
-	return rc != -ENOSPC;
-}
-
-/* Control says where to go on, before it attaches. */
-static bool
-keeper_request_usage_next(const struct ipc_message *message)
-{
-	const struct msg_usage *usage = message->body;
-	struct keeper_sandbox *sandbox;
-	struct usage_table *table = &keeper.usage_next;
-
-	if (!msg_usage_valid(usage, message->header.size))
-		return false;
-	sandbox = keeper_sandbox_find(usage->id);
-	if (sandbox != NULL) {
-		table = &sandbox->usage;
-	} else if (keeper.usage_next_id != usage->id) {
-		usage_table_free(table);
-		keeper.usage_next_id = usage->id;
-	}
-	return usage_table_take(table, usage) >= 0;
-}
-
 static bool
 keeper_request_counters(struct keeper_role *gateway, struct ipc_message *message)
 {
@@ -363,7 +355,7 @@ keeper_pending_fail(struct keeper_pending *pending)
 		break;
 	case MSG_DETACH:
 		if (sandbox != NULL)
-			keeper_sandbox_free(sandbox, false);
+			keeper_sandbox_free(sandbox, pending->keep);
 		keeper_answer(&keeper.control.ipc, pending->control_tag, ERROR_NONE, "");
 		break;
 	case MSG_POLICY:
@@ -371,6 +363,9 @@ keeper_pending_fail(struct keeper_pending *pending)
 			keeper_sandbox_policy_done(sandbox, pending->snapshot_fd, pending->generation, false);
 		else
 			close(pending->snapshot_fd);
+		keeper_policy_answer(pending->control_tag, ERROR_SYSTEM, why);
+		break;
+	case MSG_POLICY_PREVIEW:
 		keeper_policy_answer(pending->control_tag, ERROR_SYSTEM, why);
 		break;
 	default:
@@ -383,7 +378,7 @@ keeper_pending_fail(struct keeper_pending *pending)
 static uint16_t
 keeper_answer_type(const struct keeper_pending *pending)
 {
-	if (pending->type == MSG_POLICY || pending->snapshot_fd >= 0)
+	if (pending->type == MSG_POLICY || pending->type == MSG_POLICY_PREVIEW || pending->snapshot_fd >= 0)
 		return MSG_POLICY_DONE;
 	return pending->type == MSG_LEASES ? MSG_LEASES_DONE : MSG_RESULT;
 }
@@ -409,7 +404,9 @@ keeper_policy_done(struct keeper_pending *pending, const struct ipc_message *mes
 	struct keeper_sandbox *sandbox = keeper_sandbox_find(pending->sandbox);
 	bool taken = done->result.code == ERROR_NONE;
 
-	if (sandbox != NULL)
+	if (pending->type == MSG_POLICY_PREVIEW)
+		; /* nothing to keep */
+	else if (sandbox != NULL)
 		keeper_sandbox_policy_done(sandbox, pending->snapshot_fd, pending->generation, taken);
 	else
 		close(pending->snapshot_fd);
@@ -456,7 +453,7 @@ keeper_gateway_answer(struct keeper_role *gateway, struct ipc_message *message)
 		struct keeper_sandbox *sandbox = keeper_sandbox_find(pending->sandbox);
 
 		if (sandbox != NULL)
-			keeper_sandbox_free(sandbox, false);
+			keeper_sandbox_free(sandbox, pending->keep);
 		keeper_answer(&keeper.control.ipc, pending->control_tag, ERROR_NONE, "");
 	} else {
 		keeper_serve_done(pending, result);
@@ -473,14 +470,16 @@ keeper_from_control(struct ipc_message *message)
 		return keeper_request_attach(message);
 	case MSG_DETACH:
 		return keeper_request_detach(message);
+	case MSG_FORGET:
+		return keeper_request_forget(message);
 	case MSG_POLICY:
 		return keeper_request_policy(message);
+	case MSG_POLICY_PREVIEW:
+		return keeper_request_preview(message);
 	case MSG_LEASES:
 		return keeper_request_leases(message);
 	case MSG_STATUS:
 		return keeper_request_status(message);
-	case MSG_USAGE:
-		return keeper_request_usage_next(message);
 	default: /* the closed list of what control may ask */
 		return false;
 	}
@@ -495,8 +494,6 @@ keeper_from_gateway(struct keeper_role *gateway, struct ipc_message *message)
 		return keeper_request_lease(gateway, message);
 	case MSG_COUNTERS:
 		return keeper_request_counters(gateway, message);
-	case MSG_USAGE:
-		return keeper_request_usage(gateway, message);
 	case MSG_RESULT:
 	case MSG_POLICY_DONE:
 	case MSG_LEASES_DONE:
@@ -526,8 +523,7 @@ keeper_message_handler(struct ipc *ipc, struct ipc_message *message)
 	struct keeper_role *role = loop_owner(ipc, struct keeper_role, ipc);
 	size_t fds;
 	uint32_t size = msg_size(message->header.type, &fds);
-	bool sized_by_count = message->header.type == MSG_LEASE_ADD || message->header.type == MSG_LEASE_DEL ||
-	    message->header.type == MSG_USAGE;
+	bool sized_by_count = message->header.type == MSG_LEASE_ADD || message->header.type == MSG_LEASE_DEL;
 
 	if ((message->header.size != size && !sized_by_count) || message->header.fd_count != fds)
 		return false;
@@ -558,7 +554,7 @@ keeper_fds_lost_handler(struct ipc *ipc, const struct ipc_message *message)
 		return false;
 	if (message->header.type == MSG_ATTACH)
 		keeper_attach_answer(message->header.tag, NULL, ERROR_LIMIT, why);
-	else if (message->header.type == MSG_POLICY)
+	else if (message->header.type == MSG_POLICY || message->header.type == MSG_POLICY_PREVIEW)
 		keeper_policy_answer(message->header.tag, ERROR_LIMIT, why);
 	else
 		return false;

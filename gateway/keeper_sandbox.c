@@ -40,6 +40,16 @@ keeper_sandbox_find(int64_t id)
 	return sandbox;
 }
 
+struct keeper_sandbox *
+keeper_sandbox_find_name(const char *name)
+{
+	for (size_t i = 0; i < KEEPER_BUCKETS; i++)
+		for (struct keeper_sandbox *sandbox = keeper.buckets[i]; sandbox != NULL; sandbox = sandbox->next)
+			if (strcmp(tap_config(sandbox->tap)->name, name) == 0)
+				return sandbox;
+	return NULL;
+}
+
 void
 keeper_sandbox_each(void (*handler)(struct keeper_sandbox *sandbox, void *context), void *context)
 {
@@ -197,11 +207,6 @@ keeper_sandbox_attach(const struct msg_attach *attach, int snapshot_fd, struct e
 		close(config.netns_fd);
 	if (sandbox->tap == NULL || keeper_sandbox_apply(sandbox, sandbox->snapshot, err) < 0)
 		goto fail;
-	if (keeper.usage_next_id == sandbox->id) {
-		sandbox->usage = keeper.usage_next;
-		keeper.usage_next = (struct usage_table){0};
-		keeper.usage_next_id = 0;
-	}
 	sandbox->next = keeper.buckets[keeper_bucket(sandbox->id)];
 	keeper.buckets[keeper_bucket(sandbox->id)] = sandbox;
 	keeper.sandbox_count++;
@@ -290,10 +295,6 @@ keeper_sandbox_serve(struct keeper_sandbox *sandbox, uint64_t tag)
 	for (int i = 0; i < TAP_SOCKET_MAX; i++)
 		fds[i] = tap_socket(sandbox->tap, (enum tap_socket)i);
 	fds[TAP_SOCKET_MAX] = sandbox->snapshot_fd;
-	/* Counts first: a grant must not be whole again for a moment. */
-	rc = usage_table_send(&sandbox->usage, &sandbox->gateway->ipc, sandbox->id, "");
-	if (rc < 0)
-		return rc;
 	rc = ipc_send(&sandbox->gateway->ipc, MSG_SANDBOX_ADD, tag, &add, sizeof(add), fds, TAP_SOCKET_MAX + 1);
 	if (rc < 0)
 		return rc;
@@ -347,7 +348,6 @@ keeper_sandbox_policy_done(struct keeper_sandbox *sandbox, int snapshot_fd, uint
 		sandbox->snapshot = snapshot;
 		sandbox->snapshot_fd = snapshot_fd;
 		sandbox->generation = generation;
-		usage_table_keep(&sandbox->usage, snapshot);
 		return;
 	}
 	if (keeper_sandbox_apply(sandbox, sandbox->snapshot, &err) < 0)
@@ -371,7 +371,6 @@ keeper_sandbox_free(struct keeper_sandbox *sandbox, bool keep)
 	tap_detach(sandbox->tap, keep);
 	snapshot_free(sandbox->snapshot);
 	close(sandbox->snapshot_fd);
-	usage_table_free(&sandbox->usage);
 	free(sandbox);
 }
 

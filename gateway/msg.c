@@ -2,7 +2,6 @@
 #include "gateway/msg.h"
 
 #include <assert.h>
-#include <stddef.h>
 #include <string.h>
 
 struct msg_shape {
@@ -17,7 +16,9 @@ static const struct msg_shape msg_shapes[] = {
 	[MSG_ATTACH] = {sizeof(struct msg_attach), 1},
 	[MSG_ATTACHED] = {sizeof(struct msg_attached), 0},
 	[MSG_DETACH] = {sizeof(struct msg_sandbox), 0},
+	[MSG_FORGET] = {sizeof(struct msg_forget), 0},
 	[MSG_POLICY] = {sizeof(struct msg_policy), 1},
+	[MSG_POLICY_PREVIEW] = {sizeof(struct msg_policy), 1},
 	[MSG_POLICY_DONE] = {sizeof(struct msg_policy_done), 0},
 	[MSG_STATUS] = {0, 0},
 	[MSG_STATUS_DONE] = {sizeof(struct msg_status), 0},
@@ -31,7 +32,6 @@ static const struct msg_shape msg_shapes[] = {
 	[MSG_LEASE_DEL] = {0, 0},
 	[MSG_COUNTERS] = {sizeof(struct msg_sandbox), 0},
 	[MSG_COUNTERS_DONE] = {sizeof(struct msg_counters), 0},
-	[MSG_USAGE] = {0, 0},
 	[MSG_RECORD] = {0, 0},
 	[MSG_DURABLE] = {sizeof(struct msg_durable), 0},
 	[MSG_SENDER_BAD] = {sizeof(struct msg_sender), 0},
@@ -86,14 +86,6 @@ msg_policy_done_valid(const struct msg_policy_done *done)
 		if (!msg_addr_valid(&done->cut[i].dst) || !msg_name_valid(&done->cut[i].name))
 			return false;
 	return true;
-}
-
-bool
-msg_usage_valid(const struct msg_usage *usage, uint32_t size)
-{
-	return size >= offsetof(struct msg_usage, rows) && usage->count > 0 && usage->count <= MSG_USAGE_MAX &&
-	    size == offsetof(struct msg_usage, rows) + usage->count * sizeof(struct msg_usage_row) &&
-	    memchr(usage->name, '\0', sizeof(usage->name)) != NULL;
 }
 
 uint32_t

@@ -26,7 +26,9 @@ enum msg_type {
 	MSG_ATTACH,         /* control -> keeper: struct msg_attach, 1 fd (snapshot) */
 	MSG_ATTACHED,       /* keeper -> control: struct msg_attached */
 	MSG_DETACH,         /* control -> keeper: struct msg_sandbox; answer MSG_RESULT */
+	MSG_FORGET,         /* control -> keeper: struct msg_forget, for a sandbox whose id is lost; answer MSG_RESULT */
 	MSG_POLICY,         /* control -> keeper -> gateway: struct msg_policy, 1 fd; answer MSG_POLICY_DONE */
+	MSG_POLICY_PREVIEW, /* the same way, likewise answered: what MSG_POLICY would cut; changes nothing */
 	MSG_POLICY_DONE,    /* struct msg_policy_done */
 	MSG_STATUS,         /* control -> keeper: no body; answer MSG_STATUS_DONE */
 	MSG_STATUS_DONE,    /* struct msg_status */
@@ -42,9 +44,6 @@ enum msg_type {
 	MSG_LEASE_DEL,      /* likewise */
 	MSG_COUNTERS,       /* gateway -> keeper: struct msg_sandbox; answer MSG_COUNTERS_DONE */
 	MSG_COUNTERS_DONE,  /* struct msg_counters */
-
-	MSG_USAGE,          /* struct msg_usage with count rows; no answer. gateway -> keeper -> control: what was counted;
-	                     * control -> keeper, before ATTACH, and keeper -> gateway, before SANDBOX_ADD: where to go on */
 
 	MSG_RECORD,         /* any -> auditor: struct record cut to record_size(kind) */
 	MSG_DURABLE,        /* auditor -> sender: struct msg_durable */
@@ -68,6 +67,11 @@ struct msg_result {
 
 struct msg_sandbox {
 	int64_t id;
+};
+
+struct msg_forget {
+	char name[TAP_NAME_MAX];
+	uint32_t keep; /* 1: only stop serving it; namespace and device stay, closed. 0: remove all */
 };
 
 #define MSG_PATH_MAX 512
@@ -181,23 +185,6 @@ struct msg_counters {
 	uint64_t totals[TAP_COUNTER_MAX];
 };
 
-/* What a rule, or the whole sandbox, has used up so far. Totals, not differences: the larger one is right, whoever says so
- * again after a restart. */
-struct msg_usage_row {
-	uint64_t rule; /* snapshot_rule_id; 0: the sandbox */
-	uint64_t uses; /* connections and flows let through */
-	uint64_t upload, download; /* payload bytes */
-};
-
-#define MSG_USAGE_MAX 64
-struct msg_usage {
-	int64_t id;
-	uint32_t count; /* 1..MSG_USAGE_MAX */
-	uint32_t pad;
-	char name[TAP_NAME_MAX]; /* to control; else "" */
-	struct msg_usage_row rows[MSG_USAGE_MAX]; /* count are sent */
-};
-
 struct msg_durable {
 	uint64_t seq;       /* all records of this sender up to seq are committed and synced */
 	uint32_t writable;  /* 0: the log cannot be written; refuse new work until it can */
@@ -214,10 +201,7 @@ bool msg_result_valid(const struct msg_result *result);
 bool msg_leases_done_valid(const struct msg_leases_done *leases);
 bool msg_policy_done_valid(const struct msg_policy_done *done);
 
-/* Is the message as long as its count says, and its name one that ends? */
-bool msg_usage_valid(const struct msg_usage *usage, uint32_t size);
-
-/* The exact size of a type's body, or 0 for variable ones (LEASE_*, USAGE, RECORD) and unknown types; *ret_fds its descriptors. */
+/* The exact size of a type's body, or 0 for variable ones (LEASE_*, RECORD) and unknown types; *ret_fds its descriptors. */
 uint32_t msg_size(uint16_t type, size_t *ret_fds);
 
 #endif

@@ -12,8 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -178,25 +176,6 @@ proxy_accept_handler(struct loop_source *source, uint32_t events)
 	}
 }
 
-/* Accepted sockets inherit these, which saves the calls for each. */
-static void
-proxy_set_options(int fd)
-{
-	static const struct {
-		int level, name, value;
-	} options[] = {
-	    {IPPROTO_TCP, TCP_NODELAY, 1},
-	    {SOL_SOCKET, SO_KEEPALIVE, 1},
-	    {IPPROTO_TCP, TCP_KEEPIDLE, FLOW_KEEPALIVE_IDLE_S},
-	    {IPPROTO_TCP, TCP_KEEPINTVL, FLOW_KEEPALIVE_STEP_S},
-	    {IPPROTO_TCP, TCP_KEEPCNT, FLOW_KEEPALIVE_COUNT},
-	    {IPPROTO_TCP, TCP_USER_TIMEOUT, FLOW_USER_TIMEOUT_MS},
-	};
-
-	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-		(void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(options[i].value));
-}
-
 static int
 proxy_listen(struct proxy *proxy, struct proxy_listener *listener, int fd)
 {
@@ -206,7 +185,7 @@ proxy_listen(struct proxy *proxy, struct proxy_listener *listener, int fd)
 	listener->rest.handler = proxy_rest_handler;
 	if (fd < 0)
 		return 0;
-	proxy_set_options(fd);
+	flow_set_options(fd); /* accepted sockets inherit them */
 	listener->source.fd = fd;
 	return loop_source_add(proxy->sandbox->gateway->loop, &listener->source, EPOLLIN);
 }
@@ -261,7 +240,7 @@ proxy_detach(struct sandbox *sandbox, enum end_reason end)
 }
 
 void
-proxy_rejudge(struct sandbox *sandbox, enum reason reason, struct msg_policy_done *done)
+proxy_rejudge(struct sandbox *sandbox, enum reason reason, bool cut, struct msg_policy_done *done)
 {
 	struct flow *flow = sandbox->proxy == NULL ? NULL : sandbox->proxy->flows.first;
 
@@ -275,18 +254,11 @@ proxy_rejudge(struct sandbox *sandbox, enum reason reason, struct msg_policy_don
 				    .dport = flow->ends.dport,
 				    .name = flow->verdict.name};
 			done->cut_count++;
-			flow_end(flow, END_POLICY, VERDICT_ALLOWED, reason, true);
+			if (cut)
+				flow_end(flow, END_POLICY, VERDICT_ALLOWED, reason, true);
 		}
 		flow = next;
 	}
-}
-
-void
-proxy_recount(struct sandbox *sandbox)
-{
-	for (const struct flow *flow = sandbox->proxy == NULL ? NULL : sandbox->proxy->flows.first; flow != NULL;
-	     flow = flow->next)
-		meter_recount(sandbox, &flow->ticket);
 }
 
 size_t

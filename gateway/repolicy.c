@@ -9,7 +9,6 @@
 #include "gateway/repolicy.h"
 
 #include "base/clock.h"
-#include "gateway/meter.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -149,9 +148,8 @@ repolicy_pass(struct sandbox *sandbox, const struct snapshot *old, int64_t old_u
 		repolicy_batch_flush(&context->won);
 		free(context);
 	}
-	proxy_rejudge(sandbox, reason, done);
-	udp_rejudge(sandbox, reason, done);
-	meter_retire(sandbox);
+	proxy_rejudge(sandbox, reason, true, done);
+	udp_rejudge(sandbox, reason, true, done);
 }
 
 void
@@ -162,11 +160,21 @@ repolicy(struct sandbox *sandbox, struct snapshot *snapshot, uint32_t generation
 
 	sandbox->policy = snapshot;
 	sandbox->generation = generation;
-	meter_policy(sandbox);
-	proxy_recount(sandbox);
-	udp_recount(sandbox);
 	repolicy_pass(sandbox, old, now_us, now_us, REASON_REVOKED, done);
 	snapshot_free(old);
+}
+
+/* The same judgement of the same connections; only then nothing is done. */
+void
+repolicy_preview(struct sandbox *sandbox, struct snapshot *snapshot, struct msg_policy_done *done)
+{
+	struct snapshot *in_force = sandbox->policy;
+
+	sandbox->policy = snapshot;
+	proxy_rejudge(sandbox, REASON_REVOKED, false, done);
+	udp_rejudge(sandbox, REASON_REVOKED, false, done);
+	sandbox->policy = in_force;
+	snapshot_free(snapshot);
 }
 
 void
@@ -174,6 +182,5 @@ repolicy_expire(struct sandbox *sandbox, int64_t now_us)
 {
 	struct msg_policy_done done = {0};
 
-	meter_reinstate(sandbox);
 	repolicy_pass(sandbox, sandbox->policy, sandbox->judged_us, now_us, REASON_EXPIRED, &done);
 }

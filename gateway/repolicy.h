@@ -9,6 +9,9 @@
  * allowed are cut, counted and listed in *done. Cannot fail: what the kernel does not take only refuses more. */
 void repolicy(struct sandbox *sandbox, struct snapshot *snapshot, uint32_t generation, struct msg_policy_done *done);
 
+/* What repolicy would cut. Takes the snapshot; changes nothing. */
+void repolicy_preview(struct sandbox *sandbox, struct snapshot *snapshot, struct msg_policy_done *done);
+
 /* The time is now_us and a deadline passed since sandbox->judged_us: the same, with reason expired. */
 void repolicy_expire(struct sandbox *sandbox, int64_t now_us);
 

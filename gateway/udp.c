@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "gateway/pktinfo.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -22,37 +23,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
-
-/* Room for one packet-info message of either family. */
-union udp_control {
-	struct cmsghdr align;
-	char bytes[CMSG_SPACE(sizeof(struct in6_pktinfo))];
-};
-static_assert(sizeof(struct in6_pktinfo) >= sizeof(struct in_pktinfo), "one buffer serves both families");
-
-static bool
-udp_destination(struct msghdr *message, struct addr *ret_dst)
-{
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c)) {
-		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO &&
-		    c->cmsg_len >= CMSG_LEN(sizeof(struct in_pktinfo))) {
-			struct in_pktinfo info;
-
-			memcpy(&info, CMSG_DATA(c), sizeof(info));
-			*ret_dst = addr_from_ipv4(&info.ipi_addr);
-			return true;
-		}
-		if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO &&
-		    c->cmsg_len >= CMSG_LEN(sizeof(struct in6_pktinfo))) {
-			struct in6_pktinfo info;
-
-			memcpy(&info, CMSG_DATA(c), sizeof(info));
-			*ret_dst = addr_from_ipv6(&info.ipi6_addr);
-			return true;
-		}
-	}
-	return false;
-}
 
 static bool
 udp_is_guest(const struct sandbox *sandbox, const struct addr *src)
@@ -104,7 +74,7 @@ static bool
 udp_receive(struct udp_socket *guest)
 {
 	uint8_t bytes[UDP_DATAGRAM_MAX];
-	union udp_control control;
+	union pktinfo_control control;
 	struct sockaddr_storage peer;
 	struct iovec iov = {.iov_base = bytes, .iov_len = sizeof(bytes)};
 	struct msghdr message = {
@@ -120,7 +90,7 @@ udp_receive(struct udp_socket *guest)
 
 	if (n < 0)
 		return errno != EAGAIN && errno != EBADF; /* a pending error of an answer that did not arrive: next */
-	if ((message.msg_flags & MSG_TRUNC) != 0 || !udp_destination(&message, &key.dst) ||
+	if ((message.msg_flags & MSG_TRUNC) != 0 || !pktinfo_read(&message, &key.dst) ||
 	    !addr_from_sockaddr((struct sockaddr *)&peer, &key.src, &key.sport))
 		return true;
 	key.dport = guest->port->port;
@@ -141,35 +111,12 @@ udp_guest_handler(struct loop_source *source, uint32_t events)
 int
 udp_answer(const struct udp_flow *flow, struct udp_datagram datagram)
 {
-	union udp_control control = {.bytes = {0}};
+	union pktinfo_control control;
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)datagram.bytes, .iov_len = datagram.len};
 	struct sockaddr_storage peer = flow->peer;
-	struct msghdr message = {
-	    .msg_name = &peer,
-	    .msg_namelen = flow->peer_len,
-	    .msg_iov = &iov,
-	    .msg_iovlen = 1,
-	    .msg_control = control.bytes,
-	};
-	struct cmsghdr *c = &control.align;
+	struct msghdr message = {.msg_name = &peer, .msg_namelen = flow->peer_len, .msg_iov = &iov, .msg_iovlen = 1};
 
-	if (flow->key.dst.family == 4) {
-		struct in_pktinfo info = {0};
-
-		memcpy(&info.ipi_spec_dst, flow->key.dst.bytes, sizeof(info.ipi_spec_dst));
-		message.msg_controllen = CMSG_SPACE(sizeof(info));
-		*c = (struct cmsghdr){
-		    .cmsg_level = IPPROTO_IP, .cmsg_type = IP_PKTINFO, .cmsg_len = CMSG_LEN(sizeof(info))};
-		memcpy(CMSG_DATA(c), &info, sizeof(info));
-	} else {
-		struct in6_pktinfo info = {0};
-
-		memcpy(&info.ipi6_addr, flow->key.dst.bytes, sizeof(info.ipi6_addr));
-		message.msg_controllen = CMSG_SPACE(sizeof(info));
-		*c = (struct cmsghdr){
-		    .cmsg_level = IPPROTO_IPV6, .cmsg_type = IPV6_PKTINFO, .cmsg_len = CMSG_LEN(sizeof(info))};
-		memcpy(CMSG_DATA(c), &info, sizeof(info));
-	}
+	pktinfo_write(&message, &control, &flow->key.dst);
 	return sendmsg(flow->guest->source.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
@@ -237,14 +184,13 @@ static int
 udp_port_watch(struct udp_port *port, size_t which, int fd)
 {
 	struct udp_socket *guest = &port->sockets[which];
-	int one = 1, rc;
+	int rc;
 
 	guest->port = port;
 	guest->source = (struct loop_source){.fd = fd, .handler = udp_guest_handler};
 	if (fd < 0)
 		return 0;
-	/* IPv6 wants it for answers whose source is no address of the namespace; IPv4 takes a local route for enough. */
-	(void)setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &one, sizeof(one));
+	pktinfo_prepare(fd);
 	rc = loop_source_add(port->relay->loop, &guest->source, EPOLLIN);
 	if (rc < 0) {
 		guest->source.fd = -1;
@@ -332,7 +278,7 @@ udp_flow_allowed(const struct sandbox *sandbox, const struct udp_flow *flow)
 }
 
 void
-udp_rejudge(struct sandbox *sandbox, enum reason reason, struct msg_policy_done *done)
+udp_rejudge(struct sandbox *sandbox, enum reason reason, bool cut, struct msg_policy_done *done)
 {
 	struct udp_relay *relay = sandbox->udp;
 
@@ -349,17 +295,10 @@ udp_rejudge(struct sandbox *sandbox, enum reason reason, struct msg_policy_done 
 				    .dport = flow->key.dport,
 				    .name = flow->name};
 			done->cut_count++;
-			udp_flow_close(flow, END_POLICY, VERDICT_ALLOWED, reason);
+			if (cut)
+				udp_flow_close(flow, END_POLICY, VERDICT_ALLOWED, reason);
 		}
 	}
-}
-
-void
-udp_recount(struct sandbox *sandbox)
-{
-	for (size_t i = 0; sandbox->udp != NULL && i < UDP_BUCKETS; i++)
-		for (const struct udp_flow *flow = sandbox->udp->buckets[i]; flow != NULL; flow = flow->next_in_bucket)
-			meter_recount(sandbox, &flow->ticket);
 }
 
 void

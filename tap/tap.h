@@ -129,6 +129,9 @@ int tap_foreign_sockets(struct tap *tap, size_t *ret_count, struct error *err);
  * keep: leave namespace, device and base table for tap_attach(adopt) after a restart; sets are flushed. */
 void tap_detach(struct tap *tap, bool keep);
 
+/* Is this a sandbox's name, and does it end within size bytes? */
+bool tap_name_valid(const char *name, size_t size);
+
 /* Remove what an earlier run kept for a sandbox (name as tap_config_check allows it) that will not be adopted: file and
  * mount, and with them the namespace and its device. Harmless when there is nothing. */
 void tap_forget(const char *name, const char *netns_dir);

@@ -139,6 +139,11 @@ TABLE
 allowed         [get(h) for h in ("45.45.45.40", "45.45.45.40:80")]
 host_mismatch   [get(h) for h in ("45.45.45.41", "1.2.3.4", "[2600:1:2::40]", "45.45.45.40:81", "761081128", "45.45.45.050")]
 never_name      [get(h) for h in ("localhost", "metadata.google.internal")]
+# B-22: what a rule for the address lets through is a claim, on record one by one, and not every name may be claimed.
+allowed,allowed         get("a.lab-b.net") + get("b.lab-b.net")
+allowed,allowed,allowed get("a.lab-b.net") + get("45.45.45.40") + get("A.lab-b.net.")
+allowed,never_name      then(get("45.45.45.40"), get("localhost"), gap=None)
+allowed,host_mismatch   then(get("45.45.45.40"), get("45.45.45.41"))
 TABLE
 	cases literal httpx "[$NET6:$BYTES]:80" <<'TABLE'
 allowed         [get(h) for h in ("[2600:1:2::40]", "[2600:1:2:0:0:0:0:40]:80", "[2600:0001:0002::0040]")]

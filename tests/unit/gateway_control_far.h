@@ -45,7 +45,8 @@ struct far {
 	enum error_code attach_code, policy_code, detach_code;
 	bool hold_policy; /* keep MSG_POLICY unanswered until far_release */
 	uint64_t held_tag;
-	size_t attaches, policies, detaches;
+	size_t attaches, policies, detaches, forgets;
+	struct msg_forget forget; /* the last one */
 	struct msg_attach attach; /* the last one */
 	struct msg_policy policy;
 	size_t rules; /* in the last snapshot that came */
@@ -133,6 +134,11 @@ far_keeper_handler(struct ipc *ipc, struct ipc_message *message)
 			far->held_tag = message->header.tag;
 		else
 			far_answer_policy(far, message->header.tag);
+		break;
+	case MSG_FORGET:
+		memcpy(&far->forget, message->body, sizeof(far->forget));
+		far->forgets++;
+		far_answer_result(far, message->header.tag, ERROR_NONE);
 		break;
 	case MSG_DETACH:
 		far->detaches++;

@@ -333,6 +333,9 @@ broken_state_is_shown_and_reaches_nothing(void **state)
 	assert_int_equal(far->attaches, 1); /* vm1, with nothing allowed */
 	assert_string_equal(far->attach.name, "vm1");
 	assert_int_equal(far->rules, 0);
+	assert_int_equal(far->forgets, 1); /* whoever still serves vm2 stops, but removes nothing */
+	assert_string_equal(far->forget.name, "vm2");
+	assert_int_equal(far->forget.keep, 1);
 	answer = far_http(far, "GET", "/v1/status", NULL, 200);
 	assert_int_equal(json_array_size(json_object_get(answer, "broken")), 2);
 	json_decref(answer);
@@ -345,6 +348,8 @@ broken_state_is_shown_and_reaches_nothing(void **state)
 	far_expect(far, "GET", "/v1/sandboxes/vm1", NULL, 200, "state", "attached");
 	json_decref(far_http(far, "DELETE", "/v1/sandboxes/vm2", NULL, 200));
 	assert_int_equal(far->detaches, 0);
+	assert_int_equal(far->forgets, 2);
+	assert_int_equal(far->forget.keep, 0);
 }
 
 static void

@@ -176,7 +176,7 @@ lab_edit(struct lab *lab, const char *const *words, struct msg_policy_done *ret_
 	snapshot_free(lab->sandbox.policy);
 	lab->sandbox.policy = lab_policy(words);
 	lab->sandbox.generation++;
-	proxy_rejudge(&lab->sandbox, REASON_REVOKED, ret_done);
+	proxy_rejudge(&lab->sandbox, REASON_REVOKED, true, ret_done);
 }
 
 static inline void

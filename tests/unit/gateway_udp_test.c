@@ -501,11 +501,11 @@ case_F_33_policy_edit_cuts(void **state)
 		lease_table_free(&f.sandbox.leases);
 		memset(&f.sandbox.leases, 0, sizeof(f.sandbox.leases));
 		memset(done, 0, sizeof(*done));
-		udp_rejudge(&f.sandbox, REASON_REVOKED, done);
+		udp_rejudge(&f.sandbox, REASON_REVOKED, true, done);
 		assert_int_equal(done->cut_count, 0);
 		snapshot_free(f.sandbox.policy);
 		f.sandbox.policy = policy_of(i == 0 ? other : address);
-		udp_rejudge(&f.sandbox, REASON_REVOKED, done);
+		udp_rejudge(&f.sandbox, REASON_REVOKED, true, done);
 		assert_int_equal(done->cut_count, 1);
 		assert_int_equal(done->cut[0].dport, PORT);
 		assert_string_equal(done->cut[0].name.text, "voice.example.net");

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* postern policy and postern preset: whole policies, in files and in force. */
+#include "cli/client.h"
+#include "cli/command.h"
+#include "cli/policy_text.h"
+
+#include "base/clock.h"
+#include "policy/layers.h"
+#include "policy/policy.h"
+#include "policy/preset.h"
+#include "policy/snapshot.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* $POSTERN_PRESET_DIR is for people who write presets; posternd has --preset-dir. */
+static int
+policy_presets(struct preset_dirs *ret_dirs, struct error *err)
+{
+	return preset_dirs_open(getenv("POSTERN_PRESET_DIR"), ret_dirs, err);
+}
+
+/* Read a file and compile it with its presets, as posternd would without an organisation's policy. NULL on failure. */
+static struct snapshot *
+policy_compile_file(const char *path, struct error *err)
+{
+	struct policy policy, all;
+	struct preset_dirs dirs = {0};
+	struct policy_layers layers = {.sandbox = &policy, .presets = &dirs, .applied_us = clock_real_us()};
+	struct snapshot *snapshot = NULL;
+	int fd, rc;
+
+	if (policy_presets(&dirs, err) < 0 || policy_read_file(path, &policy, err) < 0) {
+		preset_dirs_close(&dirs);
+		return NULL;
+	}
+	rc = policy_layers_merge(&layers, &all, err);
+	policy_free(&policy);
+	preset_dirs_close(&dirs);
+	if (rc < 0)
+		return NULL;
+	fd = snapshot_compile(&all, err);
+	policy_free(&all);
+	if (fd < 0)
+		return NULL;
+	snapshot = snapshot_open(fd, err);
+	close(fd);
+	return snapshot;
+}
+
+static int
+policy_check(int argc, char **argv)
+{
+	static struct command command;
+	int status = command_parse(argc, argv, NULL, 0, 1, ARGS_LIST_MAX, &command), worst = 0;
+
+	if (status >= 0)
+		return status;
+	for (size_t i = 0; i < command.words.count; i++) {
+		struct error err;
+		struct snapshot *snapshot = policy_compile_file(command.words.items[i], &err);
+
+		if (snapshot == NULL) {
+			worst = command_fail(&err);
+			continue;
+		}
+		printf("%s: good, %zu rule%s\n", command.words.items[i], snapshot_rule_count(snapshot),
+		    snapshot_rule_count(snapshot) == 1 ? "" : "s");
+		snapshot_free(snapshot);
+	}
+	return worst;
+}
+
+/* A sandbox's rules as text lines "allow x", each with its origin; or a file's. NULL on failure. */
+static json_t *
+policy_rules_of(const char *what, struct error *err)
+{
+	char path[CLIENT_PATH_MAX];
+	struct snapshot *snapshot;
+	json_t *answer, *rules;
+
+	if (access(what, F_OK) < 0 && strchr(what, '/') == NULL) {
+		if (client_sandbox_path(what, "", path, err) < 0 || client_request("GET", path, NULL, &answer, err) < 0) {
+			error_prefix(err, "%s is no file, and as a sandbox", what);
+			return NULL;
+		}
+		rules = json_incref(json_object_get(answer, "rules"));
+		json_decref(answer);
+		return rules;
+	}
+	snapshot = policy_compile_file(what, err);
+	if (snapshot == NULL)
+		return NULL;
+	rules = json_array();
+	for (uint32_t i = 0; i < snapshot_rule_count(snapshot); i++)
+		json_array_append_new(rules,
+		    json_pack("{s:s, s:s}", "rule", snapshot_rule_text(snapshot, i), "origin",
+			snapshot_rule_origin(snapshot, i)));
+	snapshot_free(snapshot);
+	return rules;
+}
+
+/* The rules of one side by their text. */
+static json_t *
+policy_by_text(const json_t *rules)
+{
+	json_t *texts = json_object();
+	const json_t *rule;
+	size_t i;
+
+	json_array_foreach(rules, i, rule)
+	    json_object_set_new(texts, command_text(rule, "rule"), json_string(command_text(rule, "origin")));
+	return texts;
+}
+
+static size_t
+policy_print_missing(char sign, json_t *of, const json_t *from, json_t *lines)
+{
+	const char *text;
+	json_t *origin;
+	size_t count = 0;
+
+	json_object_foreach(of, text, origin)
+	{
+		if (json_object_get(from, text) != NULL)
+			continue;
+		json_array_append_new(lines, json_sprintf("%c%s (%s)", sign, text, json_string_value(origin)));
+		count++;
+	}
+	return count;
+}
+
+static int
+policy_diff(int argc, char **argv)
+{
+	static struct command command;
+	int status = command_parse(argc, argv, NULL, 0, 2, 2, &command);
+	json_t *sides[2] = {NULL, NULL}, *lines, *line;
+	struct error err;
+	size_t i, count;
+
+	if (status >= 0)
+		return status;
+	for (int side = 0; side < 2; side++) {
+		json_t *rules = policy_rules_of(command.words.items[side], &err);
+
+		if (rules == NULL) {
+			json_decref(sides[0]);
+			return command_fail(&err);
+		}
+		sides[side] = policy_by_text(rules);
+		json_decref(rules);
+	}
+	lines = json_array();
+	count = policy_print_missing('-', sides[0], sides[1], lines);
+	count += policy_print_missing('+', sides[1], sides[0], lines);
+	if (command.json)
+		command_print_json(lines);
+	else
+		json_array_foreach(lines, i, line) printf("%s\n", json_string_value(line));
+	json_decref(lines);
+	json_decref(sides[0]);
+	json_decref(sides[1]);
+	return count == 0 ? 0 : 1;
+}
+
+static int
+policy_show(int argc, char **argv)
+{
+	bool effective = false;
+	const struct args_option options[] = {
+	    {0, "effective", NULL, "every rule in force, with the text and line it comes from", &effective, NULL, NULL},
+	};
+	static struct command command;
+	int status = command_parse(argc, argv, options, 1, 1, 1, &command);
+	char path[CLIENT_PATH_MAX];
+	struct error err;
+	json_t *answer;
+	const json_t *rule;
+	size_t i;
+
+	if (status >= 0)
+		return status;
+	if (client_sandbox_path(command.words.items[0], "", path, &err) < 0 ||
+	    client_request("GET", path, NULL, &answer, &err) < 0)
+		return command_fail(&err);
+	if (command.json) {
+		command_print_json(json_object_get(answer, effective ? "rules" : "policy"));
+	} else if (!effective) {
+		printf("%s", command_text(answer, "policy"));
+	} else {
+		/* Implicit, and above all others. */
+		printf("deny the never list: private, metadata, reserved and the host's own addresses and names (built in)\n");
+		json_array_foreach(json_object_get(answer, "rules"), i, rule)
+		{
+			const char *expires = command_text(rule, "expires");
+
+			printf("%s (%s)%s%s\n", command_text(rule, "rule"), command_text(rule, "origin"),
+			    expires[0] == '\0' ? "" : " until ", expires);
+		}
+		printf("deny everything else (built in)\n");
+	}
+	json_decref(answer);
+	return 0;
+}
+
+static int
+policy_apply(int argc, char **argv)
+{
+	bool dry_run = false;
+	const struct args_option options[] = {
+	    {0, "dry-run", NULL, "only say what would change and which connections would be cut", &dry_run, NULL, NULL},
+	};
+	static struct command command;
+	int status = command_parse(argc, argv, options, 1, 2, 2, &command);
+	char path[CLIENT_PATH_MAX];
+	json_t *request, *answer = NULL, *warning;
+	struct error err;
+	size_t i;
+	int rc;
+
+	if (status >= 0)
+		return status;
+	request = json_object();
+	rc = policy_text_read(command.words.items[1], request, &err);
+	if (rc == 0)
+		rc = client_sandbox_path(command.words.items[0], "/policy", path, &err);
+	if (rc == 0 && dry_run)
+		json_object_set_new(request, "preview", json_true());
+	if (rc == 0)
+		rc = client_request("PUT", path, request, &answer, &err);
+	json_decref(request);
+	if (rc < 0)
+		return command_fail(&err);
+	if (command.json)
+		command_print_json(answer);
+	else
+		rules_print(answer);
+	json_array_foreach(json_object_get(answer, "warnings"), i, warning)
+	    command_warn("%s", json_string_value(warning));
+	json_decref(answer);
+	return 0;
+}
+
+static int
+preset_list_all(int argc, char **argv)
+{
+	static struct command command;
+	int status = command_parse(argc, argv, NULL, 0, 0, 0, &command);
+	char(*names)[POLICY_INCLUDE_NAME_MAX] = NULL;
+	struct preset_dirs dirs = {0};
+	struct error err;
+	size_t count = 0;
+	json_t *list;
+	int rc;
+
+	if (status >= 0)
+		return status;
+	rc = policy_presets(&dirs, &err);
+	if (rc == 0)
+		rc = preset_list(&dirs, &names, &count, &err);
+	preset_dirs_close(&dirs);
+	if (rc < 0)
+		return command_fail(&err);
+	list = json_array();
+	for (size_t i = 0; i < count; i++) {
+		json_array_append_new(list, json_string(names[i]));
+		if (!command.json)
+			printf("%s\n", names[i]);
+	}
+	if (command.json)
+		command_print_json(list);
+	json_decref(list);
+	free(names);
+	return 0;
+}
+
+static int
+preset_show(int argc, char **argv)
+{
+	static struct command command;
+	int status = command_parse(argc, argv, NULL, 0, 1, 1, &command);
+	struct preset_dirs dirs = {0};
+	struct error err;
+	char *text = NULL;
+	size_t len;
+	int rc;
+
+	if (status >= 0)
+		return status;
+	rc = policy_presets(&dirs, &err);
+	if (rc == 0)
+		rc = preset_text(&dirs, command.words.items[0], &text, &len, &err);
+	preset_dirs_close(&dirs);
+	if (rc < 0)
+		return command_fail(&err);
+	fwrite(text, 1, len, stdout);
+	free(text);
+	return 0;
+}
+
+struct policy_command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+};
+
+/* argv[1] names the sub-command, which sees itself as argv[0]. */
+static int
+policy_dispatch(const struct policy_command *commands, size_t count, int argc, char **argv)
+{
+	static struct command command;
+	struct error err;
+
+	for (size_t i = 0; argc > 1 && i < count; i++)
+		if (strcmp(commands[i].name, argv[1]) == 0)
+			return commands[i].run(argc - 1, argv + 1);
+	if (argc > 1 && argv[1][0] == '-')
+		return command_parse(argc, argv, NULL, 0, 1, 1, &command);
+	error_set(&err, ERROR_USAGE, "%s: say which: %s, ...; postern help %s tells more", argv[0], commands[0].name, argv[0]);
+	return command_fail(&err);
+}
+
+int
+cli_policy(int argc, char **argv)
+{
+	static const struct policy_command commands[] = {
+	    {"check", policy_check}, {"show", policy_show}, {"apply", policy_apply}, {"diff", policy_diff}};
+
+	return policy_dispatch(commands, sizeof(commands) / sizeof(commands[0]), argc, argv);
+}
+
+int
+cli_preset(int argc, char **argv)
+{
+	static const struct policy_command commands[] = {{"list", preset_list_all}, {"show", preset_show}};
+
+	return policy_dispatch(commands, sizeof(commands) / sizeof(commands[0]), argc, argv);
+}

@@ -1,0 +1,103 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Whole policies on the command line: check, show, diff, apply with and without --dry-run; presets.
+
+bats_require_minimum_version 1.5.0
+load ../lab/lab
+
+setup_file() {
+	lab_up
+	posternd_start
+	cat >"$LAB/tmp/wide.yaml" <<-'END'
+		version: 1
+		allow:
+		  - host: news.lab-site.org
+		  - host: "*.lab-a.com"
+		  - host: echo.lab-site.org
+		    ports: [7, 9002]
+	END
+	cat >"$LAB/tmp/narrow.yaml" <<-'END'
+		version: 1
+		allow:
+		  - host: news.lab-site.org
+		  - host: www.lab-cname.com
+		  - host: echo.lab-site.org
+		    ports: [9002]
+	END
+	sandbox task --policy "$LAB/tmp/wide.yaml"
+}
+
+setup() {
+	mark
+}
+
+@test "check reports every error of a file with line and column, and what is good" {
+	printf 'version: 1\nallow:\n  - hots: x.com\n  - host: 10.0.0.1\n  - host: a.com\n    ports: [70000]\n' >"$LAB/tmp/bad.yaml"
+	run -5 postern policy check "$LAB/tmp/bad.yaml"
+	matches "first" "bad.yaml:3:5" "$output"
+	matches "second" "bad.yaml:4" "$output"
+	matches "third" "bad.yaml:6" "$output"
+	run -0 postern policy check "$LAB/tmp/wide.yaml" "$LAB/tmp/narrow.yaml"
+	matches "good" "wide.yaml: good, 3 rules" "$output"
+}
+
+@test "show prints the text as given, and the effective rules with their origin, the implicit ones included" {
+	run -0 postern policy show task
+	equal "text" "$(cat "$LAB/tmp/wide.yaml")" "$output"
+	run -0 postern policy show task --effective
+	matches "never list" "^deny the never list" "$output"
+	matches "rule" '^allow \*.lab-a.com \(wide.yaml:4\)' "$output"
+	matches "the rest" "^deny everything else" "$output"
+}
+
+@test "diff compares files and sandboxes by rule" {
+	run -1 postern policy diff task "$LAB/tmp/narrow.yaml"
+	matches "gone" '^-allow \*.lab-a.com ' "$output"
+	matches "new" '^\+allow www.lab-cname.com ' "$output"
+	run -0 postern policy diff "$LAB/tmp/wide.yaml" "$LAB/tmp/wide.yaml"
+	equal "nothing" "" "$output"
+}
+
+@test "F-33: apply --dry-run names exactly the connections that apply then cuts, and changes nothing" {
+	local held dry applied
+	for held in 1 2 3; do
+		guest task nc echo.lab-site.org 7 < <(sleep 30) >/dev/null 2>&1 3>&- &
+	done
+	guest task curl -sS --limit-rate 2k -m 25 -o /dev/null https://news.lab-site.org/big >/dev/null 2>&1 3>&- &
+	three() { [[ $(postern show task -o json | jq '.flows // .connections // 0') -ge 3 ]]; }
+	wait_for 10 three
+	run -0 postern policy apply task "$LAB/tmp/narrow.yaml" --dry-run -o json
+	dry=$(jq -c '[.cut[] | .record] | sort' <<<"$output")
+	equal "would be cut" 3 "$(jq '.cut_count' <<<"$output")"
+	equal "preview" true "$(jq '.preview' <<<"$output")"
+	run -0 postern policy show task
+	equal "still the old text" "$(cat "$LAB/tmp/wide.yaml")" "$output"
+	run -0 postern policy apply task "$LAB/tmp/narrow.yaml" -o json
+	applied=$(jq -c '[.cut[] | .record] | sort' <<<"$output")
+	equal "cut" "$dry" "$applied"
+	matches "difference" '-allow \*.lab-a.com' "$(jq -c .change <<<"$output")"
+	run -0 postern policy show task
+	equal "the new text" "$(cat "$LAB/tmp/narrow.yaml")" "$output"
+	guest_fails task curl -sS https://api.lab-a.com/
+	run -0 guest task curl -sS https://news.lab-site.org/
+	log_has task '.end == "policy" and .dport == 7'
+}
+
+@test "a policy that is broken is not applied" {
+	printf 'version: 1\nallow: [x]\n' >"$LAB/tmp/broken.yaml"
+	run -5 postern policy apply task "$LAB/tmp/broken.yaml"
+	matches "message" "broken.yaml:2" "$output"
+	run -0 guest task curl -sS https://news.lab-site.org/
+}
+
+@test "presets are listed and shown" {
+	mkdir -p "$LAB/tmp/presets"
+	printf 'version: 1\nname: news\nallow:\n  - host: news.lab-site.org\n' >"$LAB/tmp/presets/news.yaml"
+	export POSTERN_PRESET_DIR=$LAB/tmp/presets
+	run -0 postern preset list
+	equal "list" news "$output"
+	run -0 postern preset show news
+	matches "text" "host: news.lab-site.org" "$output"
+	run -1 postern preset show nws
+	matches "message" "news" "$output"
+}
