@@ -31,7 +31,7 @@ SAN := -fsanitize=address$(comma)undefined$(comma)fuzzer-no-link -fno-sanitize-r
 	-DPOSTERN_SANITIZE
 endif
 
-PKGS_policy := yaml-0.1 libidn2 libcrypto
+PKGS_policy := yaml-0.1 libidn2 libpsl libcrypto
 PKGS_audit := sqlite3 jansson
 PKGS_tap := libnftnl libmnl
 PKGS_gateway := libcares ldns libssl libcrypto libmicrohttpd jansson libseccomp libcap-ng libsystemd
@@ -79,13 +79,14 @@ $(BUILD)/%.o: %.c
 	@mkdir -p $(dir $@)
 	$(call say,CC) $(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-# The never lists are compiled in from their CSV files.
+# The never lists, hosts of many parties and names worth a note are compiled in from their CSV files.
 $(BUILD)/never_gen: policy/never_gen.c
 	@mkdir -p $(BUILD)
 	$(call say,LINK) $(CC) -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -o $@ $<
-$(BUILD)/gen/never_list.inc: $(BUILD)/never_gen policy/prefixes.csv policy/names.csv
+LISTS := policy/prefixes.csv policy/names.csv policy/shared_hosts.csv policy/noted_names.csv
+$(BUILD)/gen/never_list.inc: $(BUILD)/never_gen $(LISTS)
 	@mkdir -p $(BUILD)/gen
-	$(BUILD)/never_gen policy/prefixes.csv policy/names.csv > $@.tmp && mv $@.tmp $@
+	$(BUILD)/never_gen $(LISTS) > $@.tmp && mv $@.tmp $@
 $(OBJ_policy): $(BUILD)/gen/never_list.inc
 
 # Unit tests: tests/unit/FOLDER_WHAT_test.c, cmocka; kernel probes: tests/probe/*_probe.c.

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Build-time generator: prefixes.csv and names.csv to C tables (never_list.inc), included by addr.c and name.c.
+/* Build-time generator: prefixes.csv, names.csv, shared_hosts.csv and noted_names.csv to C tables (never_list.inc), included
+ * by addr.c, name.c and shared.c.
  *
  * Theory of operation. The CSV files are the never list; nothing else in the tree names a refused address. A row that
  * cannot be read stops the build, since a row dropped in silence is a hole. Rows whose prefix is known only at run time
  * (action "*-dynamic") and the one pattern (action "block-pattern", ISATAP) are skipped: code holds those. Two orders
  * are printed: the public list with the longest prefix last, and one lookup table per family with the longest prefix
- * first, so that a scan that stops at its first hit has found the most specific row. */
+ * first, so that a scan that stops at its first hit has found the most specific row. Hosts of many parties and names worth
+ * a note are printed sorted, for a binary search; what lies above a shared suffix is a row of its own. */
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <stdbool.h>
@@ -19,6 +21,8 @@
 #define ROWS_MAX 512
 #define PLATFORMS_MAX 32
 #define TEXT_MAX 256
+/* Kinds of one file. */
+#define KINDS_MAX 4
 
 struct prefix_row {
 	int family; /* 4 or 6 */
@@ -36,6 +40,29 @@ struct name_row {
 	int match; /* in the order of match_words */
 	char why[TEXT_MAX];
 };
+
+/* A row of shared_hosts.csv or noted_names.csv. */
+struct host_row {
+	char name[TEXT_MAX];
+	int kind; /* in the order of the file's words */
+	char what[TEXT_MAX];
+};
+
+struct host_file {
+	const char *table;             /* the C table's name */
+	const char *words[KINDS_MAX];  /* in the file */
+	const char *values[KINDS_MAX]; /* in C */
+	struct host_row rows[ROWS_MAX];
+	size_t count;
+};
+
+static struct host_file shared = {.table = "shared_host shared_hosts",
+    .words = {"suffix", "tree", "host", "(above)"},
+    .values = {"SHARED_SUFFIX", "SHARED_TREE", "SHARED_HOST", "SHARED_ABOVE"}};
+static struct host_file noted = {.table = "noted_name noted_names",
+    .words = {"doh", "embeds", "ech"},
+    .values = {"NOTED_DOH", "NOTED_EMBEDS", "NOTED_ECH"}};
+static struct host_file *reading; /* the one that host_line fills */
 
 static const char *const match_words[] = {"NEVER_NAME_EXACT", "NEVER_NAME_LABEL", "NEVER_NAME_SUFFIX"};
 
@@ -211,6 +238,15 @@ prefix_line(char *line)
 	prefix_count++;
 }
 
+/* Only canonical names can be found. */
+static void
+canonical_check(const char *name)
+{
+	for (const char *p = name; *p != '\0'; p++)
+		if (!islower((unsigned char)*p) && !isdigit((unsigned char)*p) && *p != '-' && *p != '.' && *p != '_')
+			fail("name is not canonical", name);
+}
+
 static void
 name_line(char *line)
 {
@@ -221,9 +257,7 @@ name_line(char *line)
 	if (name_count == ROWS_MAX)
 		fail("too many rows", fields[0]);
 	text_copy(row->name, fields[0]);
-	for (const char *p = row->name; *p != '\0'; p++)
-		if (!islower((unsigned char)*p) && !isdigit((unsigned char)*p) && *p != '-' && *p != '.' && *p != '_')
-			fail("name is not canonical", row->name);
+	canonical_check(row->name);
 	if (strcmp(fields[1], "exact") == 0 || strcmp(fields[1], "suffix-free") == 0)
 		row->match = 0;
 	else if (strcmp(fields[1], "label") == 0)
@@ -242,6 +276,57 @@ name_line(char *line)
 		why_cut(row->why);
 	}
 	name_count++;
+}
+
+static int
+kind_number(const struct host_file *file, const char *word)
+{
+	for (int kind = 0; kind < KINDS_MAX && file->words[kind] != NULL; kind++)
+		if (strcmp(file->words[kind], word) == 0)
+			return kind;
+	fail("unknown kind", word);
+	return 0;
+}
+
+static void
+host_line(char *line)
+{
+	struct host_row *row = &reading->rows[reading->count];
+	char *fields[FIELDS_MAX];
+
+	fields_split(line, fields, 4);
+	if (reading->count == ROWS_MAX)
+		fail("too many rows", fields[0]);
+	canonical_check(fields[0]);
+	text_copy(row->name, fields[0]);
+	row->kind = kind_number(reading, fields[1]);
+	text_copy(row->what, fields[2]);
+	why_cut(row->what);
+	for (const struct host_row *old = reading->rows; old < row; old++)
+		if (old->kind == row->kind && strcmp(old->name, row->name) == 0)
+			fail("name stands twice", row->name);
+	reading->count++;
+}
+
+/* A wildcard above a shared suffix spans it too: a row for each name above one, of at least two labels. */
+static void
+above_add(void)
+{
+	size_t given = shared.count;
+
+	for (size_t i = 0; i < given; i++) {
+		const struct host_row *row = &shared.rows[i];
+		const char *above = row->name;
+
+		while (strcmp(shared.words[row->kind], "host") != 0 && (above = strchr(above, '.')) != NULL &&
+		    strchr(++above, '.') != NULL) {
+			if (shared.count == ROWS_MAX)
+				fail("too many rows", above);
+			strcpy(shared.rows[shared.count].name, above);
+			strcpy(shared.rows[shared.count].what, row->what);
+			shared.rows[shared.count++].kind = kind_number(&shared, "(above)");
+		}
+	}
 }
 
 static void
@@ -296,6 +381,15 @@ name_compare(const void *a, const void *b)
 	if (x_len != y_len)
 		return x_len > y_len ? -1 : 1;
 	return strcmp(x->name, y->name);
+}
+
+static int
+host_compare(const void *a, const void *b)
+{
+	const struct host_row *x = a, *y = b;
+	int order = strcmp(x->name, y->name);
+
+	return order != 0 ? order : x->kind - y->kind;
 }
 
 static void
@@ -417,24 +511,42 @@ names_print(void)
 	printf("};\n");
 }
 
+static void
+hosts_print(struct host_file *file)
+{
+	qsort(file->rows, file->count, sizeof(file->rows[0]), host_compare);
+	printf("static const struct %s[] = {\n", file->table);
+	for (size_t i = 0; i < file->count; i++)
+		printf("\t{.name = \"%s\", .kind = %s, .what = \"%s\"},\n", file->rows[i].name,
+		    file->values[file->rows[i].kind], file->rows[i].what);
+	printf("};\n");
+}
+
 int
 main(int argc, char **argv)
 {
-	if (argc != 3) {
-		fprintf(stderr, "usage: never_gen prefixes.csv names.csv\n");
+	if (argc != 5) {
+		fprintf(stderr, "usage: never_gen prefixes.csv names.csv shared_hosts.csv noted_names.csv\n");
 		return 2;
 	}
 	file_read(argv[1], "prefix,globally_reachable,action,why,source", prefix_line);
 	file_read(argv[2], "name,match,why,source", name_line);
+	reading = &shared;
+	file_read(argv[3], "name,kind,what,source", host_line);
+	above_add();
+	reading = &noted;
+	file_read(argv[4], "name,kind,what,source", host_line);
 	qsort(prefix_rows, prefix_count, sizeof(prefix_rows[0]), prefix_compare);
 	qsort(name_rows, name_count, sizeof(name_rows[0]), name_compare);
-	printf(
-	    "/* Generated from policy/prefixes.csv and policy/names.csv; edit those. */\n#ifdef NEVER_LIST_PREFIXES\n");
+	printf("/* Generated from the CSV files in policy/; edit those. */\n#ifdef NEVER_LIST_PREFIXES\n");
 	prefixes_print();
 	nat64_print();
 	lookups_print();
 	printf("#endif\n#ifdef NEVER_LIST_NAMES\n");
 	names_print();
+	printf("#endif\n#ifdef NEVER_LIST_HOSTS\n");
+	hosts_print(&shared);
+	hosts_print(&noted);
 	printf("#endif\n");
 	return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
 }

@@ -4,6 +4,7 @@
 #define POSTERN_POLICY_POLICY_H
 
 #include "base/error.h"
+#include "policy/notes.h"
 #include "policy/rule.h"
 
 #include <stdbool.h>
@@ -58,6 +59,11 @@ int policy_add(struct policy *policy, const struct rule *rule, struct error *err
  * entries are errors. Every error of the text is reported: err->text holds one "FILE:LINE:COLUMN: what; remedy" a
  * line, as many as fit. *ret_policy is written only on success. file is used in messages and origins. */
 int policy_parse(const char *text, size_t len, const char *file, struct policy *ret_policy, struct error *err);
+
+/* The same, with what deserves a second look although it is right, added to *notes when it was read (zeroed at first;
+ * the caller frees it). */
+int policy_parse_noted(const char *text, size_t len, const char *file, struct policy *ret_policy,
+    struct policy_notes *notes, struct error *err);
 
 /* All that a descriptor still gives, at most POLICY_FILE_MAX bytes; name is for messages. *ret_text is the caller's and
  * has a NUL behind its *ret_len bytes. */

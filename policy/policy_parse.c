@@ -320,6 +320,13 @@ read_stream(struct parse *p)
 int
 policy_parse(const char *text, size_t len, const char *file, struct policy *ret_policy, struct error *err)
 {
+	return policy_parse_noted(text, len, file, ret_policy, NULL, err);
+}
+
+int
+policy_parse_noted(const char *text, size_t len, const char *file, struct policy *ret_policy,
+    struct policy_notes *notes, struct error *err)
+{
 	struct parse p = {.version_seen = false};
 	int result;
 
@@ -329,6 +336,8 @@ policy_parse(const char *text, size_t len, const char *file, struct policy *ret_
 	if (result == 0)
 		result = read_stream(&p);
 	events_close(&p.in);
+	if (result == 0 && p.in.error_count == 0 && notes != NULL)
+		policy_notes_collect(notes, &p.policy, p.places);
 	free(p.places);
 	if (result == 0 && p.in.error_count == 0) {
 		*ret_policy = p.policy;

@@ -10,7 +10,7 @@ struct parse {
 	struct events in;
 	struct policy policy;
 	bool version_seen;
-	struct place *places; /* by rule: its target's value; owned */
+	struct policy_place *places; /* by rule: its target's value; owned */
 	size_t place_size;
 };
 

@@ -193,7 +193,7 @@ static int
 place_keep(struct parse *p, struct place at)
 {
 	size_t size = p->place_size == 0 ? 64 : 2 * p->place_size;
-	struct place *places;
+	struct policy_place *places;
 
 	if (p->policy.rule_count == p->place_size) {
 		places = reallocarray(p->places, size, sizeof(*places));
@@ -202,7 +202,7 @@ place_keep(struct parse *p, struct place at)
 		p->places = places;
 		p->place_size = size;
 	}
-	p->places[p->policy.rule_count] = at;
+	p->places[p->policy.rule_count] = (struct policy_place){(uint32_t)at.line, (uint32_t)at.column};
 	return 0;
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a rule may say: a rule that cannot apply, or that opens more than anybody can mean, is refused when it is read and
- * not ignored when traffic comes. That is what is on the never list, ports that never leave (53, UDP 443), whole
- * top-level domains. The compiler asks again, so that no path around the parser leads to the data path. */
+ * not ignored when traffic comes. That is what is on the never list, ports that never leave (53, UDP 443), wildcards
+ * over the names of strangers, names made to be mistaken for others. The compiler asks again, so that no path around the parser leads to the data path. */
+#include "policy/lookalike.h"
 #include "policy/rule.h"
+#include "policy/shared.h"
 
 #include <string.h>
 
@@ -87,18 +89,49 @@ check_cidr(const struct rule *rule, struct error *err)
 	    "%s holds %s (%s), which can never be allowed; name the public ranges you need", text, row->text, row->why);
 }
 
+/* Whose names does a wildcard or "subdomains" let in? */
+static int
+check_span(const struct rule *rule, struct error *err)
+{
+	const char *lead = rule->wildcard ? "*." : "", *what;
+	bool single = memchr(rule->name.text, '.', rule->name.len) == NULL;
+
+	if (single)
+		return error_set(err, ERROR_POLICY, "'%s%s' spans a whole top-level domain; name the hosts you need",
+		    lead, rule->name.text);
+	switch (shared_span_of(&rule->name, &what)) {
+	case SHARED_SPAN_ONE:
+		return 0;
+	case SHARED_SPAN_PUBLIC:
+		return error_set(err, ERROR_POLICY,
+		    "'%s%s' spans a public suffix, below which anybody registers names; name the hosts you need", lead,
+		    rule->name.text);
+	case SHARED_SPAN_MANY:
+		break;
+	}
+	if (rule->shared)
+		return 0;
+	return error_set(err, ERROR_POLICY,
+	    "'%s%s' spans names of many parties%s%s%s; name the hosts you need, or say 'shared: true' if you mean them "
+	    "all",
+	    lead, rule->name.text, what == NULL ? "" : " (", what == NULL ? "" : what, what == NULL ? "" : ")");
+}
+
 static int
 check_host(const struct rule *rule, struct error *err)
 {
+	enum lookalike lookalike = lookalike_of(&rule->name);
 	const struct never_name *row;
 
-	if (rule->wildcard && memchr(rule->name.text, '.', rule->name.len) == NULL)
-		return error_set(err, ERROR_POLICY, "'*.%s' spans a whole top-level domain; name the hosts you need",
-		    rule->name.text);
+	if ((rule->wildcard || rule->subdomains) && check_span(rule, err) < 0)
+		return -1;
 	row = name_never(&rule->name);
 	if (row != NULL)
 		return error_set(err, ERROR_POLICY, "host name '%s' can never be allowed: %s (%s)", rule->name.text,
 		    row->why, row->name);
+	if (lookalike != LOOKALIKE_NONE)
+		return error_set(err, ERROR_POLICY, "host name '%s' %s, so that it can be taken for another; check it",
+		    rule->name.text, lookalike_text(lookalike));
 	return 0;
 }
 
