@@ -315,7 +315,8 @@ keeper_request_lease(struct keeper_role *gateway, struct ipc_message *message)
 		log_warnx("%s: a lease no honest gateway asks for: %s", tap_config(sandbox->tap)->name, err.text);
 		return false;
 	}
-	if (err.code != ERROR_NONE && sandbox != NULL)
+	/* A full set is the guest's doing, as often as it likes, and the gateway records it. */
+	if (err.code != ERROR_NONE && err.code != ERROR_LIMIT && sandbox != NULL)
 		log_warnx("%s: lease: %s", tap_config(sandbox->tap)->name, err.text);
 	if (message->header.tag != 0)
 		keeper_answer(&gateway->ipc, message->header.tag, err.code, err.text);
@@ -392,6 +393,8 @@ keeper_serve_done(const struct keeper_pending *pending, const struct msg_result 
 		keeper_sandbox_free(sandbox, false);
 		sandbox = NULL;
 	}
+	if (result->code != ERROR_NONE && sandbox != NULL)
+		sandbox->served = false; /* by a gateway that was started again: the next one is asked, too */
 	if (result->code != ERROR_NONE)
 		log_warnx("the gateway refused a sandbox: %.256s", result->text);
 	keeper_attach_answer(pending->control_tag, sandbox, (enum error_code)result->code, result->text);
