@@ -109,6 +109,8 @@ sender_of_event(enum event_kind kind)
 	case EVENT_RESTORED:
 		return MSG_ROLE_CONTROL;
 	case EVENT_GRANT_EXPIRED:
+	case EVENT_GRANT_USED_UP:
+	case EVENT_LIMIT_SOFT:
 		return MSG_ROLE_GATEWAY;
 	case EVENT_AUDIT_RESUMED:
 	case EVENT_AUDIT_REPLACED:

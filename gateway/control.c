@@ -108,6 +108,7 @@ control_stop(struct control *control)
 		return;
 	control->stopping = true;
 	control->stop_deadline_ms = clock_mono_ms() + CONTROL_STOP_MS;
+	control_usage_flush(control);
 	control_http_stop(control);
 	control->stop_timer.handler = control_stop_step;
 	control_stop_step(&control->stop_timer);
@@ -119,7 +120,9 @@ control_message_handler(struct ipc *ipc, struct ipc_message *message)
 	struct control *control = loop_owner(ipc, struct control, keeper);
 	size_t fds;
 
-	if (message->header.size != msg_size(message->header.type, &fds) || message->header.fd_count != fds)
+	uint32_t size = msg_size(message->header.type, &fds);
+
+	if ((message->header.size != size && message->header.type != MSG_USAGE) || message->header.fd_count != fds)
 		return false;
 	switch (message->header.type) {
 	case MSG_CHANNEL:
@@ -127,6 +130,8 @@ control_message_handler(struct ipc *ipc, struct ipc_message *message)
 	case MSG_SHUTDOWN:
 		control_stop(control);
 		return true;
+	case MSG_USAGE:
+		return control_usage_take(control, message);
 	case MSG_ATTACHED:
 	case MSG_POLICY_DONE:
 	case MSG_STATUS_DONE:

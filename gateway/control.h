@@ -20,6 +20,7 @@
 #include "gateway/options.h"
 #include "gateway/recorder.h"
 #include "gateway/route.h"
+#include "gateway/usage.h"
 #include "policy/policy.h"
 #include "policy/preset.h"
 #include "policy/snapshot.h"
@@ -86,6 +87,7 @@ struct control {
 	struct policy organisation;   /* laid under every sandbox's; without has_organisation there is none */
 	bool has_organisation;
 	struct preset_dirs presets;
+	struct loop_timer usage_timer; /* control_usage.c */
 	int64_t last_id;
 	char (*restore_names)[TAP_NAME_MAX]; /* control_restore.c: what is to be re-attached after the start */
 	size_t restore_count, restore_at;
@@ -111,6 +113,8 @@ struct control_sandbox {
 	int64_t policy_applied_us;  /* when the text came: "expires: 2h" counts from there, whatever restarts meanwhile */
 	struct policy edits;        /* live edits */
 	struct snapshot *snapshot;  /* in force; owned; NULL while nothing could be compiled */
+	struct usage_table usage;   /* as the keeper told it */
+	bool usage_dirty;           /* not on disk yet */
 	bool restoring;             /* waits for the keeper after a start */
 	bool attached;              /* the keeper has it */
 	char error[ERROR_TEXT_MAX]; /* what is broken, or "" */
@@ -292,6 +296,19 @@ int control_edits_add(struct policy *edits, enum rule_action action, const json_
 /* -- control_explain.c --------------------------------------------------------------------------------------------- */
 
 void control_test_handler(struct control_request *request, json_t *body);
+
+/* -- control_usage.c ------------------------------------------------------------------------------------------------ */
+
+/* The keeper's word on what a sandbox has used up. False when it is malformed. */
+bool control_usage_take(struct control *control, const struct ipc_message *message);
+/* Another policy is in force: forget what it does not have. */
+void control_usage_keep(struct control *control, struct control_sandbox *sandbox);
+/* Write what is not on disk yet, now. */
+void control_usage_flush(struct control *control);
+/* The stored form. */
+int control_usage_parse(struct control_sandbox *sandbox, const char *text, size_t len, struct error *err);
+/* Refuse a policy with more counted rules than can be kept. 0 or -1. */
+int control_usage_check(const struct snapshot *snapshot, struct error *err);
 
 /* -- control_record.c ---------------------------------------------------------------------------------------------- */
 

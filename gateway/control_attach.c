@@ -40,6 +40,9 @@ control_attach_ask(struct control_job *job, const struct control_sandbox *sandbo
 	ask.gateway4 = config->gateway4;
 	ask.guest6 = config->guest6;
 	ask.gateway6 = config->gateway6;
+	/* Counts first: the keeper takes them for the sandbox that is attached next. */
+	if (usage_table_send(&sandbox->usage, &job->control->keeper, sandbox->id, "") < 0)
+		return error_set(err, ERROR_SYSTEM, "the keeper cannot be asked");
 	return control_job_ask(job, MSG_ATTACH, &ask, sizeof(ask), fd, MSG_ATTACHED, handler, err);
 }
 

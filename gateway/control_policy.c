@@ -40,21 +40,12 @@ policy_add_edits(struct policy *all, const struct policy *edits, struct error *e
 static int
 policy_check_enforced(const struct policy *policy, struct error *err)
 {
-	bool uses = false, places = false, limits = limits_any(&policy->limits);
+	bool places = false;
 
-	for (size_t i = 0; i < policy->rule_count; i++) {
-		const struct rule *rule = &policy->rules[i];
-
-		uses = uses || rule->uses != 0;
-		limits = limits || limits_any(&rule->limits);
-		places = places || rule->kind == RULE_COUNTRY || rule->kind == RULE_ASN;
-	}
+	for (size_t i = 0; i < policy->rule_count; i++)
+		places = places || policy->rules[i].kind == RULE_COUNTRY || policy->rules[i].kind == RULE_ASN;
 	if (places)
 		return error_set(err, ERROR_POLICY, "rules about countries and networks (asn) are not enforced by this version");
-	if (uses)
-		return error_set(err, ERROR_POLICY, "uses are not enforced by this version");
-	if (limits)
-		return error_set(err, ERROR_POLICY, "limits are not enforced by this version");
 	if (policy->mode != POLICY_MODE_ENFORCE)
 		return error_set(err, ERROR_POLICY, "mode: learn is not there in this version");
 	return 0;
@@ -121,7 +112,9 @@ control_policy_compile(const struct control *control, const char *policy_text, c
 	if (fd < 0)
 		return -1;
 	*ret_snapshot = snapshot_open(fd, err);
-	if (*ret_snapshot == NULL) {
+	if (*ret_snapshot == NULL || control_usage_check(*ret_snapshot, err) < 0) {
+		snapshot_free(*ret_snapshot);
+		*ret_snapshot = NULL;
 		close(fd);
 		return -1;
 	}
@@ -294,7 +287,7 @@ policy_record(struct control_job *job, const struct control_sandbox *sandbox, co
 
 /* In force everywhere: the change becomes the sandbox's. */
 static void
-policy_commit(struct control_sandbox *sandbox, struct control_change *change)
+policy_commit(struct control *control, struct control_sandbox *sandbox, struct control_change *change)
 {
 	struct policy edits = sandbox->edits;
 	struct snapshot *snapshot = sandbox->snapshot;
@@ -313,6 +306,7 @@ policy_commit(struct control_sandbox *sandbox, struct control_change *change)
 		memcpy(sandbox->policy_file, change->policy_file, sizeof(sandbox->policy_file));
 	}
 	sandbox->error[0] = '\0';
+	control_usage_keep(control, sandbox);
 }
 
 /* -- the keeper's part --------------------------------------------------------------------------------------------- */
@@ -401,7 +395,7 @@ policy_done_handler(struct control_job *job, const void *answer)
 	}
 	snapshot_hash(change->snapshot, hash);
 	policy_record(job, sandbox, change, hash, done->cut_count);
-	policy_commit(sandbox, change);
+	policy_commit(job->control, sandbox, change);
 	policy_answer(job, sandbox, change, done);
 }
 

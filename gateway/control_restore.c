@@ -56,6 +56,9 @@ restore_read(struct control *control, struct control_sandbox *sandbox, struct er
 		sandbox->restoring = true;
 		rc = restore_take_policy(sandbox, &files, err);
 	}
+	if (rc == 0 && files.files[CONTROL_FILE_USAGE].text != NULL)
+		rc = control_usage_parse(
+		    sandbox, files.files[CONTROL_FILE_USAGE].text, files.files[CONTROL_FILE_USAGE].len, err);
 	control_files_free(&files);
 	return rc;
 }

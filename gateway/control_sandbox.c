@@ -68,6 +68,7 @@ control_sandbox_free(struct control_sandbox *sandbox)
 	free(sandbox->policy_text);
 	policy_free(&sandbox->edits);
 	snapshot_free(sandbox->snapshot);
+	usage_table_free(&sandbox->usage);
 	free(sandbox);
 }
 

@@ -4,6 +4,7 @@
  *   sandboxes/NAME/attachment.json   how it was attached, its id and generation
  *   sandboxes/NAME/policy.yaml       the policy as given, verbatim (missing: none)
  *   sandboxes/NAME/edits.yaml        live edits (missing: none)
+ *   sandboxes/NAME/usage.json        what its counted rules have used up (missing: nothing)
  *   sandboxes/.last-id               highest sandbox id ever given out
  *   sandboxes/.new-NAME, .old-NAME   an attach or a detach that is under way
  *
@@ -17,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum control_file { CONTROL_FILE_ATTACHMENT, CONTROL_FILE_POLICY, CONTROL_FILE_EDITS, CONTROL_FILE_MAX };
+enum control_file { CONTROL_FILE_ATTACHMENT, CONTROL_FILE_POLICY, CONTROL_FILE_EDITS, CONTROL_FILE_USAGE, CONTROL_FILE_MAX };
 
 struct control_text {
 	char *text; /* NUL-terminated; NULL: no such file */

@@ -13,6 +13,10 @@
 /* Per process, so that a guest cannot choose names that share a slot with others. */
 static uint32_t budget_key;
 
+#define BUDGET_TEXT(number) BUDGET_WORD(number)
+#define BUDGET_WORD(number) #number
+const char dns_budget_why[] = "more than " BUDGET_TEXT(DNS_BUDGET_QUERIES_S) " queries a second";
+
 static void
 budget_record(struct dns_budget *budget)
 {
@@ -38,7 +42,7 @@ budget_record(struct dns_budget *budget)
 	dns->ede = DNS_EDE_BLOCKED;
 	dns->generation = sandbox->generation;
 	snprintf(dns->answers, sizeof(dns->answers), "[]");
-	snprintf(dns->detail, sizeof(dns->detail), "more than %d queries a second", DNS_BUDGET_QUERIES_S);
+	snprintf(dns->detail, sizeof(dns->detail), "%s", budget->over_why);
 	if (recorder_send(&sandbox->gateway->recorder, &record, NULL) == 0)
 		budget->over_count = 0;
 }
@@ -107,8 +111,9 @@ dns_budget_query(struct dns_budget *budget)
 }
 
 void
-dns_budget_over(struct dns_budget *budget, const struct dns_origin *origin)
+dns_budget_over(struct dns_budget *budget, const struct dns_origin *origin, const char *why)
 {
+	budget->over_why = why;
 	budget->over_count++;
 	budget->over_src = origin->src;
 	budget->over_server = origin->server;

@@ -34,6 +34,7 @@ struct dns_budget {
 	int64_t name_bytes_milli;
 	uint32_t seen[DNS_BUDGET_SEEN];
 	uint64_t over_count;               /* refused and not yet recorded */
+	const char *over_why;              /* static text */
 	struct addr over_src, over_server; /* of the last one */
 	uint16_t over_sport;
 	uint8_t over_transport;
@@ -47,8 +48,10 @@ void dns_budget_close(struct dns_budget *budget);
 
 /* May one more query be looked at? False: refuse it, and tell dns_budget_over. */
 bool dns_budget_query(struct dns_budget *budget);
-/* A query was refused because of the rate: it is counted in the next summary record. */
-void dns_budget_over(struct dns_budget *budget, const struct dns_origin *origin);
+/* A query was refused because of the rate: it is counted in the next summary record. why: static text. */
+void dns_budget_over(struct dns_budget *budget, const struct dns_origin *origin, const char *why);
+/* More than DNS_BUDGET_QUERIES_S. */
+extern const char dns_budget_why[];
 /* May this name go upstream? */
 bool dns_budget_name(struct dns_budget *budget, const struct name *name);
 

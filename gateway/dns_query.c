@@ -10,6 +10,7 @@
 #include "gateway/dns_query.h"
 
 #include "base/clock.h"
+#include "gateway/meter.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -341,6 +342,9 @@ query_decide(struct dns_query *query)
 	} else if (!query_name_affordable(query)) {
 		snprintf(query->detail, sizeof(query->detail), "too many new names");
 		dns_query_finish(query, VERDICT_LIMITED, REASON_LIMIT_RATE, DNS_REFUSED, DNS_EDE_BLOCKED);
+	} else if (!meter_name(sandbox, &query->question.name)) {
+		snprintf(query->detail, sizeof(query->detail), "the sandbox's unique names per minute");
+		dns_query_finish(query, VERDICT_LIMITED, REASON_LIMIT_RATE, DNS_REFUSED, DNS_EDE_BLOCKED);
 	} else {
 		query_ask(query);
 	}
@@ -394,7 +398,8 @@ query_refuse_name(struct dns_query *query)
 
 /* Over the rate: an answer, but no record of its own, or the flood would only move on to the log. */
 static void
-query_over_rate(struct dns_server *server, const struct dns_origin *origin, const struct dns_question *question)
+query_over_rate(struct dns_server *server, const struct dns_origin *origin, const struct dns_question *question,
+    const char *why)
 {
 	struct dns_reply reply = {
 	    .question = question,
@@ -406,7 +411,7 @@ query_over_rate(struct dns_server *server, const struct dns_origin *origin, cons
 	uint8_t *bytes;
 	size_t len;
 
-	dns_budget_over(&server->budget, origin);
+	dns_budget_over(&server->budget, origin, why);
 	if (dns_reply_build(&reply, &bytes, &len) < 0)
 		return;
 	if (origin->udp != NULL)
@@ -453,12 +458,15 @@ dns_query_take(struct dns_server *server, const struct dns_origin *origin, const
 	uint16_t rcode = DNS_FORMERR;
 	enum dns_read read = dns_message_read_question(bytes, len, &question, &rcode);
 	struct dns_query *query = NULL;
+	const char *why = dns_budget_why;
 
 	if (read != DNS_READ_DROP) {
-		if (dns_budget_query(&server->budget))
+		if (!meter_query(server->sandbox))
+			why = "the sandbox's DNS queries per second";
+		else if (dns_budget_query(&server->budget))
 			query = query_new(server, origin, &question);
 		if (query == NULL)
-			query_over_rate(server, origin, &question);
+			query_over_rate(server, origin, &question, why);
 	}
 	if (query != NULL) {
 		query_keep_raw(query, bytes, len);
@@ -478,7 +486,7 @@ dns_query_refuse_unread(struct dns_server *server, const struct dns_origin *orig
 	memset(&question, 0, sizeof(question));
 	query = dns_budget_query(&server->budget) ? query_new(server, origin, &question) : NULL;
 	if (query == NULL) {
-		dns_budget_over(&server->budget, origin);
+		dns_budget_over(&server->budget, origin, dns_budget_why);
 		return;
 	}
 	query->origin.conn = NULL;

@@ -40,6 +40,21 @@ event_set(json_t *detail, const char *key, const char *text)
 }
 
 void
+gateway_event_limit(struct sandbox *sandbox, enum limit_kind kind, struct limit limit, uint32_t rule)
+{
+	json_t *detail = json_object();
+
+	event_set(detail, "limit", limit_kind_text(kind));
+	json_object_set_new(detail, "soft", json_integer((json_int_t)limit.soft));
+	json_object_set_new(detail, "hard", json_integer((json_int_t)limit.hard));
+	if (rule != SNAPSHOT_NO_RULE) {
+		event_set(detail, "rule", snapshot_rule_text(sandbox->policy, rule));
+		event_set(detail, "origin", snapshot_rule_origin(sandbox->policy, rule));
+	}
+	event_send(sandbox, EVENT_LIMIT_SOFT, detail);
+}
+
+void
 gateway_event_rule(struct sandbox *sandbox, enum event_kind kind, uint32_t rule)
 {
 	json_t *detail = json_object();

@@ -131,6 +131,7 @@ flow_end(struct flow *flow, enum end_reason end, enum verdict verdict, enum reas
 	flow->state = FLOW_ENDED;
 	recorder_cancel(&gateway->recorder, &flow->wait);
 	flow_record_close(flow, end, verdict, reason);
+	meter_close(flow->sandbox, &flow->ticket);
 	flow_close_fd(flow, &flow->guest, &flow->guest_fd, reset);
 	flow_close_fd(flow, &flow->origin, &flow->origin_fd, reset);
 	loop_timer_stop(gateway->loop, &flow->timer);
@@ -247,7 +248,6 @@ flow_open(struct flow *flow, const struct gateway_verdict *verdict, const struct
 	struct loop *loop = flow_loop(flow);
 	struct gateway_verdict failed;
 
-	flow->verdict = *verdict;
 	flow->flags = said->flags;
 	flow->origin_fd = flow_origin_socket(&flow->ends);
 	if (flow->origin_fd < 0 || flow->origin_fd >= flow->sandbox->gateway->fd_top) {
@@ -255,7 +255,18 @@ flow_open(struct flow *flow, const struct gateway_verdict *verdict, const struct
 		flow_refuse(flow, &failed, said);
 		return;
 	}
-	if (!recorder_ready(&flow->sandbox->gateway->recorder) || flow_record_open(flow, said) < 0) {
+	if (!recorder_ready(&flow->sandbox->gateway->recorder)) {
+		failed = flow_verdict(VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, NULL);
+		flow_refuse(flow, &failed, said);
+		return;
+	}
+	flow->verdict = *verdict;
+	if (!flow_meter_open(flow, &flow->verdict)) {
+		failed = flow->verdict;
+		flow_refuse(flow, &failed, said);
+		return;
+	}
+	if (flow_record_open(flow, said) < 0) {
 		failed = flow_verdict(VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, NULL);
 		flow_refuse(flow, &failed, said);
 		return;
@@ -397,6 +408,8 @@ flow_settle(struct flow *flow)
 void
 flow_pump(struct flow *flow, bool out, bool back)
 {
+	if (!flow_meter_budget(flow, out, back))
+		return;
 	/* The origin's answer to an Upgrade decides what the guest's held bytes are. */
 	if (back && flow->http != NULL && flow->http->status_awaited) {
 		if (flow_http_status(flow))
@@ -412,7 +425,8 @@ flow_pump(struct flow *flow, bool out, bool back)
 		return;
 	if (back)
 		relay_pump(&flow->back, flow->origin_fd, flow->guest_fd);
-	flow_settle(flow);
+	if (flow_meter_count(flow))
+		flow_settle(flow);
 }
 
 /* EPOLLERR or EPOLLHUP: the error behind it, 0 when there is none (FIN both ways). */

@@ -5,6 +5,7 @@
 
 #include "gateway/gateway.h"
 #include "gateway/http_request.h"
+#include "gateway/meter.h"
 #include "gateway/relay.h"
 #include "gateway/tls_hello.h"
 
@@ -112,6 +113,7 @@ struct flow {
 	int64_t opened_us; /* clock_mono_us of the open record */
 	uint8_t flags;     /* RECORD_FLAG_* */
 	bool durable, connected;
+	struct meter_ticket ticket; /* held while a record is open */
 
 	struct tls_hello *hello;    /* FLOW_TLS while READING; owned */
 	struct flow_http *http;     /* FLOW_HTTP until the flow is opaque; owned */
@@ -162,6 +164,17 @@ int flow_record_open(struct flow *flow, const struct flow_said *said);
 void flow_record_close(struct flow *flow, enum end_reason end, enum verdict verdict, enum reason reason);
 /* Does the sandbox's present policy still allow what flow->verdict allowed? Leases are not asked. */
 bool flow_still_allowed(const struct flow *flow);
+
+/* flow_meter.c: what flows use up. */
+
+/* The verdict is "allowed": may it be used once more? False: *verdict says why not. */
+bool flow_meter_open(struct flow *flow, struct gateway_verdict *verdict);
+/* Another request's verdict takes the place of the one before, on the same connection. */
+bool flow_meter_next(struct flow *flow, struct gateway_verdict *verdict);
+/* RELAYING, before a turn: how much may move. False when nothing may: the flow was ended. */
+bool flow_meter_budget(struct flow *flow, bool out, bool back);
+/* RELAYING, after it: count what did. False when that was beyond a limit: the flow was ended. */
+bool flow_meter_count(struct flow *flow);
 
 /* flow_tls.c: the hello of FLOW_TLS. */
 

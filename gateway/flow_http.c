@@ -155,7 +155,7 @@ flow_http_next_host(struct flow *flow)
 
 	if (verdict.verdict == VERDICT_ALLOWED && !recorder_ready(&flow->sandbox->gateway->recorder))
 		verdict = flow_verdict(VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, NULL);
-	if (verdict.verdict != VERDICT_ALLOWED)
+	if (verdict.verdict != VERDICT_ALLOWED || !flow_meter_next(flow, &verdict))
 		return flow_http_cut(flow, &verdict);
 	flow_record_close(flow, END_NEXT_HOST, VERDICT_ALLOWED, REASON_ALLOWED);
 	flow->verdict = verdict;
@@ -223,8 +223,12 @@ flow_http_flush(struct flow *flow)
 	struct flow_http *http = flow->http;
 
 	while (http->ready > 0) {
-		ssize_t n = send(flow->origin_fd, flow->in.bytes, http->ready, MSG_DONTWAIT | MSG_NOSIGNAL);
+		size_t len = http->ready < flow->out.budget ? http->ready : (size_t)flow->out.budget;
+		ssize_t n;
 
+		if (len == 0) /* cut by the owner, after this turn */
+			return RELAY_WRITING;
+		n = send(flow->origin_fd, flow->in.bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (n < 0 && errno == EAGAIN)
 			return RELAY_WRITING;
 		if (n < 0) {
@@ -232,6 +236,8 @@ flow_http_flush(struct flow *flow)
 			return RELAY_SINK_FAILED;
 		}
 		flow->out.bytes += (uint64_t)n;
+		if (flow->out.budget != UINT64_MAX)
+			flow->out.budget -= (uint64_t)n;
 		http->ready -= (size_t)n;
 		flow->in.len -= (size_t)n;
 		memmove(flow->in.bytes, flow->in.bytes + n, flow->in.len);

@@ -93,6 +93,7 @@ void
 flow_record_close(struct flow *flow, enum end_reason end, enum verdict verdict, enum reason reason)
 {
 	struct record record = {.kind = RECORD_FLOW_CLOSE};
+	enum reason ignored; /* it is over anyway */
 
 	if (flow->record_id == 0)
 		return;
@@ -106,7 +107,9 @@ flow_record_close(struct flow *flow, enum end_reason end, enum verdict verdict, 
 	    .verdict = (uint8_t)verdict};
 	(void)recorder_send(&flow->sandbox->gateway->recorder, &record, NULL);
 	flow->record_id = 0;
+	(void)meter_count(flow->sandbox, &flow->ticket, flow->out.bytes, flow->back.bytes, &ignored);
 	flow->out.bytes = flow->back.bytes = 0;
+	flow->ticket.out = flow->ticket.in = 0;
 }
 
 bool

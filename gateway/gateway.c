@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "gateway/confine.h"
 #include "gateway/expiry.h"
+#include "gateway/meter.h"
 #include "gateway/options.h"
 #include "gateway/repolicy.h"
 #include "gateway/tls_hello.h"
@@ -30,6 +31,9 @@
 static struct gateway gateway;
 static struct loop_timer gateway_stop_timer;
 static int64_t gateway_stop_by_ms;
+/* The keeper's word on what the sandbox that it is about to add has used. */
+static struct usage_table gateway_used;
+static int64_t gateway_used_id;
 
 static struct sandbox *
 gateway_find(int64_t id)
@@ -58,6 +62,7 @@ sandbox_free(struct sandbox *sandbox, enum end_reason end)
 	udp_detach(sandbox, end);
 	dns_detach(sandbox);
 	refused_detach(sandbox);
+	meter_detach(sandbox);
 	lease_table_free(&sandbox->leases);
 	snapshot_free(sandbox->policy);
 	free(sandbox);
@@ -79,7 +84,11 @@ sandbox_attach_paths(struct sandbox *sandbox, struct ipc_message *message)
 {
 	int rc;
 
-	rc = refused_attach(sandbox, gateway_take_fd(message, TAP_SOCKET_NFLOG));
+	rc = meter_attach(sandbox, gateway_used_id == sandbox->id ? &gateway_used : NULL);
+	usage_table_free(&gateway_used);
+	gateway_used_id = 0;
+	if (rc == 0)
+		rc = refused_attach(sandbox, gateway_take_fd(message, TAP_SOCKET_NFLOG));
 	if (rc == 0)
 		rc = udp_attach(sandbox);
 	if (rc == 0)
@@ -128,6 +137,20 @@ gateway_sandbox_add(struct ipc_message *message)
 	sandbox->next = gateway.sandboxes;
 	gateway.sandboxes = sandbox;
 	gateway_answer(message->header.tag, ERROR_NONE, "");
+}
+
+/* What is said of a sandbox that is there is known here, or better. */
+static bool
+gateway_usage(const struct ipc_message *message)
+{
+	const struct msg_usage *usage = message->body;
+
+	if (!msg_usage_valid(usage, message->header.size))
+		return false;
+	if (gateway_used_id != usage->id)
+		usage_table_free(&gateway_used);
+	gateway_used_id = usage->id;
+	return usage_table_take(&gateway_used, usage) >= 0;
 }
 
 static void
@@ -271,11 +294,13 @@ gateway_message_handler(struct ipc *ipc, struct ipc_message *message)
 	uint32_t size = msg_size(message->header.type, &fds);
 
 	(void)ipc;
-	if (message->header.size != size || message->header.fd_count != fds)
+	if ((message->header.size != size && message->header.type != MSG_USAGE) || message->header.fd_count != fds)
 		return false;
 	switch (message->header.type) {
 	case MSG_CHANNEL:
 		return gateway_channel(message);
+	case MSG_USAGE:
+		return gateway_usage(message);
 	case MSG_SANDBOX_ADD:
 		gateway_sandbox_add(message);
 		return true;

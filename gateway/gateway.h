@@ -65,6 +65,7 @@ struct sandbox {
 	struct proxy *proxy;       /* owned by gateway/proxy.c */
 	struct udp_relay *udp;     /* owned by gateway/udp.c */
 	struct refused_log *refused; /* owned by gateway/refused.c */
+	struct meter *meter;       /* owned by gateway/meter.c */
 };
 
 /* The modules. attach: takes the descriptors (closed on failure too); 0 or -errno. detach: closes records (as end),
@@ -79,12 +80,15 @@ void proxy_detach(struct sandbox *sandbox, enum end_reason end);
 /* Judge every live connection by sandbox->policy again. Those no longer allowed are counted in done->cut_count, the first
  * ones listed, and when cut is set, cut (reset, END_POLICY, reason: REVOKED or EXPIRED). */
 void proxy_rejudge(struct sandbox *sandbox, enum reason reason, bool cut, struct msg_policy_done *done);
+/* Tell the meter of each connection that is open (meter_recount). */
+void proxy_recount(struct sandbox *sandbox);
 size_t proxy_flow_count(const struct sandbox *sandbox);
 
 int udp_attach(struct sandbox *sandbox);
 int udp_add_port(struct sandbox *sandbox, uint16_t port, int udp4, int udp6);
 void udp_del_port(struct sandbox *sandbox, uint16_t port, enum end_reason end);
 void udp_rejudge(struct sandbox *sandbox, enum reason reason, bool cut, struct msg_policy_done *done);
+void udp_recount(struct sandbox *sandbox);
 void udp_detach(struct sandbox *sandbox, enum end_reason end);
 
 int refused_attach(struct sandbox *sandbox, int nflog);
@@ -109,6 +113,8 @@ struct gateway_verdict gateway_judge(struct sandbox *sandbox, const struct addr 
 /* Why an allow rule no longer counts: static text, or NULL when it is past its deadline, which the reason says. */
 const char *gateway_lapsed_detail(const struct sandbox *sandbox, uint32_t rule);
 
+/* Record a limit that is near: of the sandbox, or of a rule of its policy. */
+void gateway_event_limit(struct sandbox *sandbox, enum limit_kind kind, struct limit limit, uint32_t rule);
 /* Record an event about a rule of the sandbox's policy. */
 void gateway_event_rule(struct sandbox *sandbox, enum event_kind kind, uint32_t rule);
 

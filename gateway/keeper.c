@@ -262,6 +262,7 @@ keeper_watch_sandbox(struct keeper_sandbox *sandbox, void *context)
 	struct error err;
 	const unsigned int *round = context;
 
+	keeper_request_usage_forward(sandbox);
 	/* A look at the sockets costs more than one at the rules: each sandbox in its turn. */
 	if (*round % KEEPER_SOCKETS_ROUNDS == keeper_sandbox_turn(sandbox->id) % KEEPER_SOCKETS_ROUNDS)
 		keeper_watch_sockets(sandbox);

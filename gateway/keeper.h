@@ -9,6 +9,7 @@
 #include "gateway/msg.h"
 #include "gateway/options.h"
 #include "gateway/recorder.h"
+#include "gateway/usage.h"
 #include "tap/tap.h"
 
 #include <stdbool.h>
@@ -25,6 +26,8 @@
 #define KEEPER_WATCH_MS 500
 /* A sandbox's sockets are looked at every so many of these. */
 #define KEEPER_SOCKETS_ROUNDS 10
+/* Messages waiting for control beyond which usage waits for the next look. */
+#define KEEPER_USAGE_QUEUE_MAX 256
 /* An orderly stop may take this long; then what still runs is killed. */
 #define KEEPER_STOP_MS 8000
 
@@ -50,6 +53,8 @@ struct keeper_sandbox {
 	struct keeper_role *gateway;
 	uint64_t netns_dev, netns_ino; /* NETNS: of the container's namespace */
 	bool served;                 /* the gateway has it */
+	struct usage_table usage;    /* what was counted, for its next gateway */
+	bool usage_unsent;           /* control has not heard of all of it */
 	size_t foreign_sockets;      /* as last seen */
 	bool tampered;               /* its rules were found changed; repaired and reported once */
 };
@@ -78,6 +83,8 @@ struct keeper {
 	size_t sandbox_count;
 	struct keeper_pending *pending;
 	uint64_t next_tag;
+	struct usage_table usage_next; /* control's word on the sandbox that it is about to attach */
+	int64_t usage_next_id;
 	int control_listen_fd;
 	bool host_chain;
 	bool stopping;
@@ -142,6 +149,8 @@ bool keeper_message_handler(struct ipc *ipc, struct ipc_message *message);
 bool keeper_fds_lost_handler(struct ipc *ipc, const struct ipc_message *message);
 /* A gateway is gone: answer what waits for it, flush its leases. */
 void keeper_request_gateway_gone(struct keeper_role *gateway);
+/* Tell control what was counted, when it has room. */
+void keeper_request_usage_forward(struct keeper_sandbox *sandbox);
 /* It is back: give it its sandboxes. */
 void keeper_request_gateway_ready(struct keeper_role *gateway);
 

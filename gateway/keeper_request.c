@@ -103,6 +103,9 @@ keeper_request_attach_again(struct keeper_sandbox *sandbox, uint64_t tag, const 
 	struct error err;
 	struct keeper_pending *pending;
 
+	/* What it wrote down last may be behind. */
+	sandbox->usage_unsent = sandbox->usage.count > 0;
+	keeper_request_usage_forward(sandbox);
 	if (attach->generation == sandbox->generation) {
 		close(fd);
 		keeper_attach_answer(tag, sandbox, ERROR_NONE, "");
@@ -323,6 +326,59 @@ keeper_request_lease(struct keeper_role *gateway, struct ipc_message *message)
 	return true;
 }
 
+void
+keeper_request_usage_forward(struct keeper_sandbox *sandbox)
+{
+	struct ipc *ipc = &keeper.control.ipc;
+
+	/* A gateway must not be able to drown control: what is late is sent with what comes later. */
+	if (!sandbox->usage_unsent || !keeper.control.ready || ipc->queue_len > KEEPER_USAGE_QUEUE_MAX)
+		return;
+	if (usage_table_send(&sandbox->usage, ipc, sandbox->id, tap_config(sandbox->tap)->name) == 0)
+		sandbox->usage_unsent = false;
+}
+
+/* A gateway has counted something. */
+static bool
+keeper_request_usage(struct keeper_role *gateway, const struct ipc_message *message)
+{
+	const struct msg_usage *usage = message->body;
+	struct keeper_sandbox *sandbox;
+	int rc;
+
+	if (!msg_usage_valid(usage, message->header.size))
+		return false;
+	sandbox = keeper_sandbox_of(gateway, usage->id);
+	if (sandbox == NULL)
+		return true;
+	rc = usage_table_take(&sandbox->usage, usage);
+	if (rc < 0)
+		log_warnx("%s: what it used cannot be kept: %s", tap_config(sandbox->tap)->name, strerror(-rc));
+	sandbox->usage_unsent = sandbox->usage_unsent || rc > 0;
+	keeper_request_usage_forward(sandbox);
+	return rc != -ENOSPC;
+}
+
+/* Control says where to go on, before it attaches. */
+static bool
+keeper_request_usage_next(const struct ipc_message *message)
+{
+	const struct msg_usage *usage = message->body;
+	struct keeper_sandbox *sandbox;
+	struct usage_table *table = &keeper.usage_next;
+
+	if (!msg_usage_valid(usage, message->header.size))
+		return false;
+	sandbox = keeper_sandbox_find(usage->id);
+	if (sandbox != NULL) {
+		table = &sandbox->usage;
+	} else if (keeper.usage_next_id != usage->id) {
+		usage_table_free(table);
+		keeper.usage_next_id = usage->id;
+	}
+	return usage_table_take(table, usage) >= 0;
+}
+
 static bool
 keeper_request_counters(struct keeper_role *gateway, struct ipc_message *message)
 {
@@ -483,6 +539,8 @@ keeper_from_control(struct ipc_message *message)
 		return keeper_request_leases(message);
 	case MSG_STATUS:
 		return keeper_request_status(message);
+	case MSG_USAGE:
+		return keeper_request_usage_next(message);
 	default: /* the closed list of what control may ask */
 		return false;
 	}
@@ -497,6 +555,8 @@ keeper_from_gateway(struct keeper_role *gateway, struct ipc_message *message)
 		return keeper_request_lease(gateway, message);
 	case MSG_COUNTERS:
 		return keeper_request_counters(gateway, message);
+	case MSG_USAGE:
+		return keeper_request_usage(gateway, message);
 	case MSG_RESULT:
 	case MSG_POLICY_DONE:
 	case MSG_LEASES_DONE:
@@ -526,7 +586,8 @@ keeper_message_handler(struct ipc *ipc, struct ipc_message *message)
 	struct keeper_role *role = loop_owner(ipc, struct keeper_role, ipc);
 	size_t fds;
 	uint32_t size = msg_size(message->header.type, &fds);
-	bool sized_by_count = message->header.type == MSG_LEASE_ADD || message->header.type == MSG_LEASE_DEL;
+	bool sized_by_count = message->header.type == MSG_LEASE_ADD || message->header.type == MSG_LEASE_DEL ||
+	    message->header.type == MSG_USAGE;
 
 	if ((message->header.size != size && !sized_by_count) || message->header.fd_count != fds)
 		return false;

@@ -207,6 +207,11 @@ keeper_sandbox_attach(const struct msg_attach *attach, int snapshot_fd, struct e
 		close(config.netns_fd);
 	if (sandbox->tap == NULL || keeper_sandbox_apply(sandbox, sandbox->snapshot, err) < 0)
 		goto fail;
+	if (keeper.usage_next_id == sandbox->id) {
+		sandbox->usage = keeper.usage_next;
+		keeper.usage_next = (struct usage_table){0};
+		keeper.usage_next_id = 0;
+	}
 	sandbox->next = keeper.buckets[keeper_bucket(sandbox->id)];
 	keeper.buckets[keeper_bucket(sandbox->id)] = sandbox;
 	keeper.sandbox_count++;
@@ -295,6 +300,10 @@ keeper_sandbox_serve(struct keeper_sandbox *sandbox, uint64_t tag)
 	for (int i = 0; i < TAP_SOCKET_MAX; i++)
 		fds[i] = tap_socket(sandbox->tap, (enum tap_socket)i);
 	fds[TAP_SOCKET_MAX] = sandbox->snapshot_fd;
+	/* Counts first: a grant must not be whole again for a moment. */
+	rc = usage_table_send(&sandbox->usage, &sandbox->gateway->ipc, sandbox->id, "");
+	if (rc < 0)
+		return rc;
 	rc = ipc_send(&sandbox->gateway->ipc, MSG_SANDBOX_ADD, tag, &add, sizeof(add), fds, TAP_SOCKET_MAX + 1);
 	if (rc < 0)
 		return rc;
@@ -348,6 +357,7 @@ keeper_sandbox_policy_done(struct keeper_sandbox *sandbox, int snapshot_fd, uint
 		sandbox->snapshot = snapshot;
 		sandbox->snapshot_fd = snapshot_fd;
 		sandbox->generation = generation;
+		usage_table_keep(&sandbox->usage, snapshot);
 		return;
 	}
 	if (keeper_sandbox_apply(sandbox, sandbox->snapshot, &err) < 0)
@@ -371,6 +381,7 @@ keeper_sandbox_free(struct keeper_sandbox *sandbox, bool keep)
 	tap_detach(sandbox->tap, keep);
 	snapshot_free(sandbox->snapshot);
 	close(sandbox->snapshot_fd);
+	usage_table_free(&sandbox->usage);
 	free(sandbox);
 }
 

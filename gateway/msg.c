@@ -2,6 +2,7 @@
 #include "gateway/msg.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 struct msg_shape {
@@ -32,6 +33,7 @@ static const struct msg_shape msg_shapes[] = {
 	[MSG_LEASE_DEL] = {0, 0},
 	[MSG_COUNTERS] = {sizeof(struct msg_sandbox), 0},
 	[MSG_COUNTERS_DONE] = {sizeof(struct msg_counters), 0},
+	[MSG_USAGE] = {0, 0},
 	[MSG_RECORD] = {0, 0},
 	[MSG_DURABLE] = {sizeof(struct msg_durable), 0},
 	[MSG_SENDER_BAD] = {sizeof(struct msg_sender), 0},
@@ -86,6 +88,14 @@ msg_policy_done_valid(const struct msg_policy_done *done)
 		if (!msg_addr_valid(&done->cut[i].dst) || !msg_name_valid(&done->cut[i].name))
 			return false;
 	return true;
+}
+
+bool
+msg_usage_valid(const struct msg_usage *usage, uint32_t size)
+{
+	return size >= offsetof(struct msg_usage, rows) && usage->count > 0 && usage->count <= MSG_USAGE_MAX &&
+	    size == offsetof(struct msg_usage, rows) + usage->count * sizeof(struct msg_usage_row) &&
+	    memchr(usage->name, '\0', sizeof(usage->name)) != NULL;
 }
 
 uint32_t

@@ -45,6 +45,9 @@ enum msg_type {
 	MSG_COUNTERS,       /* gateway -> keeper: struct msg_sandbox; answer MSG_COUNTERS_DONE */
 	MSG_COUNTERS_DONE,  /* struct msg_counters */
 
+	MSG_USAGE,          /* struct msg_usage with count rows; no answer. gateway -> keeper -> control: what was counted;
+	                     * control -> keeper, before ATTACH, and keeper -> gateway, before SANDBOX_ADD: where to go on */
+
 	MSG_RECORD,         /* any -> auditor: struct record cut to record_size(kind) */
 	MSG_DURABLE,        /* auditor -> sender: struct msg_durable */
 	MSG_SENDER_BAD,     /* auditor -> keeper: struct msg_sender, who sent a record that no honest sender makes */
@@ -185,6 +188,23 @@ struct msg_counters {
 	uint64_t totals[TAP_COUNTER_MAX];
 };
 
+/* What a rule, or the whole sandbox, has used up so far. Totals, not differences: the larger one is right, whoever says so
+ * again after a restart. */
+struct msg_usage_row {
+	uint64_t rule; /* snapshot_rule_id; 0: the sandbox */
+	uint64_t uses; /* connections and flows let through */
+	uint64_t upload, download; /* payload bytes */
+};
+
+#define MSG_USAGE_MAX 64
+struct msg_usage {
+	int64_t id;
+	uint32_t count; /* 1..MSG_USAGE_MAX */
+	uint32_t pad;
+	char name[TAP_NAME_MAX]; /* to control; else "" */
+	struct msg_usage_row rows[MSG_USAGE_MAX]; /* count are sent */
+};
+
 struct msg_durable {
 	uint64_t seq;       /* all records of this sender up to seq are committed and synced */
 	uint32_t writable;  /* 0: the log cannot be written; refuse new work until it can */
@@ -201,7 +221,10 @@ bool msg_result_valid(const struct msg_result *result);
 bool msg_leases_done_valid(const struct msg_leases_done *leases);
 bool msg_policy_done_valid(const struct msg_policy_done *done);
 
-/* The exact size of a type's body, or 0 for variable ones (LEASE_*, RECORD) and unknown types; *ret_fds its descriptors. */
+/* Is the message as long as its count says, and its name one that ends? */
+bool msg_usage_valid(const struct msg_usage *usage, uint32_t size);
+
+/* The exact size of a type's body, or 0 for variable ones (LEASE_*, USAGE, RECORD) and unknown types; *ret_fds its descriptors. */
 uint32_t msg_size(uint16_t type, size_t *ret_fds);
 
 #endif

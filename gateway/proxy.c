@@ -261,6 +261,14 @@ proxy_rejudge(struct sandbox *sandbox, enum reason reason, bool cut, struct msg_
 	}
 }
 
+void
+proxy_recount(struct sandbox *sandbox)
+{
+	for (const struct flow *flow = sandbox->proxy == NULL ? NULL : sandbox->proxy->flows.first; flow != NULL;
+	     flow = flow->next)
+		meter_recount(sandbox, &flow->ticket);
+}
+
 size_t
 proxy_flow_count(const struct sandbox *sandbox)
 {

@@ -30,7 +30,7 @@ static uint8_t relay_copy_buffer[RELAY_SHORT_BYTES];
 void
 relay_init(struct relay_way *way)
 {
-	*way = (struct relay_way){.status = RELAY_READING, .pipe_fds = {-1, -1}};
+	*way = (struct relay_way){.status = RELAY_READING, .pipe_fds = {-1, -1}, .budget = UINT64_MAX};
 }
 
 void
@@ -117,28 +117,50 @@ relay_fail(struct relay_way *way, enum relay_status side, int sys_errno)
 	return way->status = side; /* bytes may be stuck: relay_clear closes the pipe */
 }
 
-/* Write prefix and pipe. 0 when nothing is held any more, or -errno (-EAGAIN: sink full). */
+/* As much of len as the budget has. */
+static size_t
+relay_within(const struct relay_way *way, size_t len)
+{
+	return len < way->budget ? len : (size_t)way->budget;
+}
+
+static void
+relay_given(struct relay_way *way, size_t len)
+{
+	way->bytes += len;
+	if (way->budget != UINT64_MAX)
+		way->budget -= len;
+}
+
+/* Write prefix and pipe. 0 when nothing is held any more, or -errno (-EAGAIN: sink full, or the budget is spent). */
 static int
 relay_flush(struct relay_way *way, int sink)
 {
 	while (way->prefix_at < way->prefix_len) {
-		ssize_t n = send(
-		    sink, way->prefix + way->prefix_at, way->prefix_len - way->prefix_at, MSG_DONTWAIT | MSG_NOSIGNAL);
+		size_t len = relay_within(way, way->prefix_len - way->prefix_at);
+		ssize_t n;
 
+		if (len == 0)
+			return -EAGAIN;
+		n = send(sink, way->prefix + way->prefix_at, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (n < 0)
 			return -errno;
 		way->prefix_at += (size_t)n;
-		way->bytes += (uint64_t)n;
+		relay_given(way, (size_t)n);
 	}
 	if (way->prefix != NULL)
 		relay_prefix_own(way, NULL, 0);
 	while (way->stuck > 0) {
-		ssize_t n = splice(way->pipe_fds[0], NULL, sink, NULL, way->stuck, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+		size_t len = relay_within(way, way->stuck);
+		ssize_t n;
 
+		if (len == 0)
+			return -EAGAIN;
+		n = splice(way->pipe_fds[0], NULL, sink, NULL, len, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 		if (n <= 0)
 			return n < 0 ? -errno : -EIO;
 		way->stuck -= (size_t)n;
-		way->bytes += (uint64_t)n;
+		relay_given(way, (size_t)n);
 	}
 	return 0;
 }
@@ -147,7 +169,8 @@ relay_flush(struct relay_way *way, int sink)
 static enum relay_status
 relay_copy(struct relay_way *way, int source, int sink)
 {
-	ssize_t n = recv(source, relay_copy_buffer, sizeof(relay_copy_buffer), MSG_PEEK | MSG_DONTWAIT);
+	size_t len = relay_within(way, sizeof(relay_copy_buffer));
+	ssize_t n = recv(source, relay_copy_buffer, len, MSG_PEEK | MSG_DONTWAIT);
 	ssize_t sent;
 
 	if (n < 0)
@@ -161,7 +184,7 @@ relay_copy(struct relay_way *way, int source, int sink)
 	sent = send(sink, relay_copy_buffer, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (sent < 0)
 		return errno == EAGAIN ? relay_rest(way, RELAY_WRITING) : relay_fail(way, RELAY_SINK_FAILED, errno);
-	way->bytes += (uint64_t)sent;
+	relay_given(way, (size_t)sent);
 	/* The same bytes again: peeked at above, so they are there. */
 	if (recv(source, relay_copy_buffer, (size_t)sent, MSG_DONTWAIT) != sent)
 		return relay_fail(way, RELAY_SOURCE_FAILED, EIO);
@@ -188,11 +211,12 @@ relay_pump(struct relay_way *way, int source, int sink)
 		if (way->eof)
 			return shutdown(sink, SHUT_WR) < 0 ? relay_fail(way, RELAY_SINK_FAILED, errno)
 							   : relay_rest(way, RELAY_FINISHED);
-		if (moved >= RELAY_TURN_BYTES)
+		if (moved >= RELAY_TURN_BYTES || way->budget == 0)
 			return relay_rest(way, RELAY_READING);
 		if (!relay_borrow(way))
 			return relay_copy(way, source, sink);
-		n = splice(source, NULL, way->pipe_fds[1], NULL, RELAY_PIPE_BYTES, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+		n = splice(source, NULL, way->pipe_fds[1], NULL, relay_within(way, RELAY_PIPE_BYTES),
+		    SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)

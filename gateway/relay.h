@@ -38,6 +38,7 @@ struct relay_way {
 	size_t prefix_len, prefix_at;
 	bool eof;       /* the source said FIN */
 	uint64_t bytes; /* given to the sink's kernel */
+	uint64_t budget; /* bytes that may still be given to it; the owner sets it and cuts when it is spent */
 };
 
 void relay_init(struct relay_way *way);

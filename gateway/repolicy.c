@@ -9,6 +9,7 @@
 #include "gateway/repolicy.h"
 
 #include "base/clock.h"
+#include "gateway/meter.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -150,6 +151,7 @@ repolicy_pass(struct sandbox *sandbox, const struct snapshot *old, int64_t old_u
 	}
 	proxy_rejudge(sandbox, reason, true, done);
 	udp_rejudge(sandbox, reason, true, done);
+	meter_retire(sandbox);
 }
 
 void
@@ -160,6 +162,9 @@ repolicy(struct sandbox *sandbox, struct snapshot *snapshot, uint32_t generation
 
 	sandbox->policy = snapshot;
 	sandbox->generation = generation;
+	meter_policy(sandbox);
+	proxy_recount(sandbox);
+	udp_recount(sandbox);
 	repolicy_pass(sandbox, old, now_us, now_us, REASON_REVOKED, done);
 	snapshot_free(old);
 }
@@ -182,5 +187,6 @@ repolicy_expire(struct sandbox *sandbox, int64_t now_us)
 {
 	struct msg_policy_done done = {0};
 
+	meter_reinstate(sandbox);
 	repolicy_pass(sandbox, sandbox->policy, sandbox->judged_us, now_us, REASON_EXPIRED, &done);
 }

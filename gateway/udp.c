@@ -302,6 +302,14 @@ udp_rejudge(struct sandbox *sandbox, enum reason reason, bool cut, struct msg_po
 }
 
 void
+udp_recount(struct sandbox *sandbox)
+{
+	for (size_t i = 0; sandbox->udp != NULL && i < UDP_BUCKETS; i++)
+		for (const struct udp_flow *flow = sandbox->udp->buckets[i]; flow != NULL; flow = flow->next_in_bucket)
+			meter_recount(sandbox, &flow->ticket);
+}
+
+void
 udp_detach(struct sandbox *sandbox, enum end_reason end)
 {
 	struct udp_relay *relay = sandbox->udp;

@@ -4,6 +4,7 @@
 #define POSTERN_GATEWAY_UDP_H
 
 #include "gateway/gateway.h"
+#include "gateway/meter.h"
 #include "gateway/tally.h"
 
 #include <assert.h>
@@ -80,6 +81,7 @@ struct udp_flow {
 	int64_t opened_us;            /* clock_mono_us */
 	int64_t last_ms;              /* last datagram either way */
 	uint64_t bytes_out, bytes_in; /* payload passed on */
+	struct meter_ticket ticket;
 	bool answered;
 	struct name name; /* proven name; len 0 when an address rule allowed it */
 };

@@ -129,6 +129,7 @@ udp_flow_close(struct udp_flow *flow, enum end_reason end, enum verdict verdict,
 	close(loop_source_remove(relay->loop, &flow->source));
 	udp_held_drop(flow);
 	udp_flow_record_close(flow, end, verdict, reason);
+	meter_close(relay->sandbox, &flow->ticket);
 	udp_flow_unlink(flow);
 	loop_defer(relay->loop, &flow->deferred);
 }
@@ -150,15 +151,40 @@ udp_error_passes(int error)
 	return error == EAGAIN || error == EMSGSIZE || error == ENOBUFS || error == EINTR;
 }
 
+/* A datagram passes whole or not at all: one that does not fit a limit closes the flow, and false. */
+static bool
+udp_flow_affords(struct udp_flow *flow, size_t len, enum meter_way way)
+{
+	uint64_t left = meter_left(flow->relay->sandbox, &flow->ticket, way);
+
+	if (len < left || left == UINT64_MAX)
+		return true;
+	udp_flow_close(flow, END_POLICY, VERDICT_ALLOWED, way == METER_UPLOAD ? REASON_LIMIT_UPLOAD : REASON_LIMIT_DOWNLOAD);
+	return false;
+}
+
+static void
+udp_flow_count(struct udp_flow *flow)
+{
+	enum reason ignored; /* asked for before */
+
+	(void)meter_count(flow->relay->sandbox, &flow->ticket, flow->bytes_out, flow->bytes_in, &ignored);
+}
+
 /* False when the flow was closed. */
 static bool
 udp_flow_send(struct udp_flow *flow, struct udp_datagram datagram)
 {
-	ssize_t n = send(flow->source.fd, datagram.bytes, datagram.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	ssize_t n;
+
+	if (!udp_flow_affords(flow, datagram.len, METER_UPLOAD))
+		return false;
+	n = send(flow->source.fd, datagram.bytes, datagram.len, MSG_DONTWAIT | MSG_NOSIGNAL);
 
 	flow->last_ms = clock_mono_ms();
 	if (n >= 0) {
 		flow->bytes_out += (uint64_t)n;
+		udp_flow_count(flow);
 		return true;
 	}
 	if (udp_error_passes(errno))
@@ -196,8 +222,11 @@ udp_flow_receive(struct udp_flow *flow)
 	}
 	flow->answered = true;
 	flow->last_ms = clock_mono_ms();
+	if (!udp_flow_affords(flow, (size_t)n, METER_DOWNLOAD))
+		return false;
 	if (udp_answer(flow, (struct udp_datagram){.bytes = bytes, .len = (size_t)n}) == 0)
 		flow->bytes_in += (uint64_t)n;
+	udp_flow_count(flow);
 	return true;
 }
 
@@ -406,15 +435,18 @@ udp_flow_open(struct udp_socket *guest, const struct udp_key *key, const struct 
 	struct udp_relay *relay = guest->port->relay;
 	struct gateway_verdict verdict =
 	    gateway_judge(relay->sandbox, &key->dst, IPPROTO_UDP, key->dport, NULL, NAME_SOURCE_NONE);
+	struct meter_ticket ticket = {0};
 	struct udp_flow *flow;
 	int fd, rc;
 
-	if (verdict.verdict != VERDICT_ALLOWED || !udp_may_begin(relay, &verdict)) {
+	if (verdict.verdict != VERDICT_ALLOWED || !udp_may_begin(relay, &verdict) ||
+	    !meter_open(relay->sandbox, &verdict, &ticket)) {
 		udp_refuse(relay, key, &verdict, END_REFUSED);
 		return;
 	}
 	fd = udp_upstream(key, relay->sandbox->gateway->fd_top);
 	if (fd < 0) {
+		meter_close(relay->sandbox, &ticket);
 		udp_refuse_failed(relay, key, &verdict, -fd);
 		return;
 	}
@@ -423,11 +455,13 @@ udp_flow_open(struct udp_socket *guest, const struct udp_key *key, const struct 
 	if (rc < 0) {
 		close(fd);
 		free(flow);
+		meter_close(relay->sandbox, &ticket);
 		verdict.verdict = VERDICT_FAILED;
 		verdict.reason = rc == -ENOBUFS ? REASON_AUDIT_UNAVAILABLE : REASON_INTERNAL_ERROR;
 		udp_refuse(relay, key, &verdict, END_REFUSED);
 		return;
 	}
+	flow->ticket = ticket;
 	flow->peer = *peer;
 	flow->peer_len = peer_len;
 	udp_held_add(flow, datagram);

@@ -87,6 +87,9 @@ uint64_t snapshot_rule_id(const struct snapshot *snapshot, uint32_t rule);
  * rule without a count never is.) */
 void snapshot_rule_retire(struct snapshot *snapshot, uint32_t rule);
 
+/* Take that back: what was let through under the rule is judged as if it still were one. */
+void snapshot_rule_reinstate(struct snapshot *snapshot, uint32_t rule);
+
 /* Is it a rule at this time: neither past its deadline nor retired? */
 bool snapshot_rule_is_live(const struct snapshot *snapshot, uint32_t rule, int64_t now_us);
 

@@ -87,6 +87,13 @@ snapshot_rule_retire(struct snapshot *s, uint32_t rule)
 		s->retired[rule] = true;
 }
 
+void
+snapshot_rule_reinstate(struct snapshot *s, uint32_t rule)
+{
+	if (rule < s->view.rule_count && s->retired != NULL)
+		s->retired[rule] = false;
+}
+
 bool
 snapshot_rule_is_live(const struct snapshot *s, uint32_t rule, int64_t now_us)
 {

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "gateway/gateway.h"
+#include "gateway/usage.h"
 
 #include <setjmp.h>
 #include <limits.h>
@@ -26,6 +27,7 @@ struct far_end {
 	uint64_t totals[TAP_COUNTER_MAX]; /* what the kernel counted */
 	size_t counters_asked;
 	size_t leases_added, leases_deleted;
+	struct usage_table usage; /* as told */
 	struct msg_lease lease; /* the last one added */
 	int64_t skew_ms;
 };
@@ -63,6 +65,11 @@ far_end_keeper_handler(struct ipc *ipc, struct ipc_message *message)
 	if (message->header.type == MSG_LEASE_ADD) {
 		far->leases_added++;
 		memcpy(&far->lease, message->body, message->header.size);
+		return true;
+	}
+	if (message->header.type == MSG_USAGE) {
+		assert_true(msg_usage_valid(message->body, message->header.size));
+		assert_true(usage_table_take(&far->usage, message->body) > 0);
 		return true;
 	}
 	if (message->header.type == MSG_LEASE_DEL) {
@@ -168,6 +175,7 @@ far_end_free(struct far_end *far)
 	recorder_free(&far->gateway.recorder);
 	route_close(&far->gateway.route);
 	loop_free(far->gateway.loop);
+	usage_table_free(&far->usage);
 	free(far->records);
 	free(far);
 	clock_skew_ms(0);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* How many times something happened within the last second or minute: a window that slides in steps. */
+#ifndef POSTERN_GATEWAY_WINDOW_H
+#define POSTERN_GATEWAY_WINDOW_H
+
+#include <stdint.h>
+
+/* Steps of a window: it forgets what is older than its span, and younger than one step more. */
+#define WINDOW_PARTS 50
+
+struct window {
+	int64_t part_ms; /* span divided by WINDOW_PARTS */
+	int64_t at;      /* number of the newest part since the clock began */
+	uint64_t sum;
+	uint32_t parts[WINDOW_PARTS];
+};
+
+void window_init(struct window *window, int64_t span_ms);
+/* Times within the span that ends now. now_ms: clock_mono_ms, never less than before. */
+uint64_t window_count(struct window *window, int64_t now_ms);
+void window_add(struct window *window, int64_t now_ms);
+
+#endif
