@@ -121,11 +121,12 @@ is_covered(const struct lint *lint, const struct name *name, bool below)
 	return false;
 }
 
-/* CASES B-06. A host that is not what one registers is rarely meant with what lies below it. */
+/* CASES B-06. A host that is not what one registers is rarely meant with what lies below it, and a provider's suffix is
+ * rarely a host. */
 static void
 note_half(struct lint *lint, size_t index, const struct rule *rule)
 {
-	if (rule->wildcard && !is_covered(lint, &rule->name, false))
+	if (rule->wildcard && !rule->shared && !is_covered(lint, &rule->name, false))
 		note(lint, index,
 		    "'*.%s' does not cover %s itself; if that is meant too, say 'host: %s' with 'subdomains: true'",
 		    rule->name.text, rule->name.text, rule->name.text);

@@ -78,9 +78,10 @@ shared_span_of(const struct name *name, const char **ret_what)
 bool
 shared_is_apex(const struct name *name)
 {
-	const char *apex = psl_registrable_domain(psl_builtin(), name->text);
+	const char *dot = memchr(name->text, '.', name->len);
 
-	return apex != NULL && strcmp(apex, name->text) == 0;
+	return dot != NULL && psl_is_public_suffix2(psl_builtin(), dot + 1, PSL_TYPE_ICANN) != 0 &&
+	    psl_is_public_suffix2(psl_builtin(), name->text, PSL_TYPE_ICANN) == 0;
 }
 
 const char *

@@ -23,7 +23,8 @@ enum shared_span {
 /* Who has the names below this one? *ret_what (may be NULL): "pages of all ...", static storage, or NULL. */
 enum shared_span shared_span_of(const struct name *name, const char **ret_what);
 
-/* Is it what one registers ("example.co.uk"): one label below a public suffix? */
+/* Is it what one registers ("example.co.uk"): one label below a public suffix? (Not what a provider gives out
+ * below its own.) */
 bool shared_is_apex(const struct name *name);
 
 /* Date of the suffix list. */
