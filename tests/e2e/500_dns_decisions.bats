@@ -163,14 +163,10 @@ setup() {
 		tcp 8.8.8.8 853
 		tcp 2606:4700:4700::1111 853
 		tcp 8.8.8.8 8853
-		tcp 8.8.8.8 5353
 		udp 8.8.8.8 853
 		udp 2606:4700:4700::1111 853
 		udp 8.8.8.8 784
-		udp 8.8.8.8 8853
 		udp 8.8.8.8 5353
-		udp 8.8.8.8 443
-		udp 8.8.8.8 54
 	TABLE
 	run guest dns kdig +tls +timeout=2 +retry=0 @1.1.1.1 news.lab-site.org
 	[[ $status -ne 0 ]]

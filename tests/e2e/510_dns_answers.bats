@@ -266,7 +266,7 @@ chain() {
 		fdns svc.lab-a.com "{\"answers\":[[\"$kind\",60,\"hex:${record//[$'\n\t ']/}\"]]}"
 		run -0 stub svc udp svc.lab-a.com/$kind
 		replies 1 "(.answers | length) == 1 and .answers[0][1] == \"$kind\" and .answers[0][3] ==
-			\"hex:0001000001000302683200040004$public4""00060010$public6\""
+			\"hex:0001000001000302683200040004${public4}00060010$public6\""
 		equal "leases" 45.45.45.11 "$(leased svc 4)"
 		equal "leases, IPv6" 2600:1:2::11 "$(leased svc 6)"
 		log_has svc ".qtype == \"$kind\" and .answers == [\"$kind .\", \"hint 45.45.45.11\", \"hint 2600:1:2::11\"]"
