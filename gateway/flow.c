@@ -84,10 +84,28 @@ flow_buffer_to_prefix(struct flow *flow)
 	flow->in = (struct flow_buffer){0};
 }
 
+/* Make every end of a connection a reset, that of this process included: the end of a process must not look like the end of
+ * the data. Whoever closes in order takes it off. */
+static void
+flow_linger_reset(int fd)
+{
+	struct linger linger = {.l_onoff = 1, .l_linger = 0};
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+}
+
 void
 flow_close_reset(int fd)
 {
-	struct linger linger = {.l_onoff = 1, .l_linger = 0};
+	flow_linger_reset(fd);
+	close(fd);
+}
+
+/* The kernel goes on delivering what is in the send buffer. */
+static void
+flow_close_in_order(int fd)
+{
+	struct linger linger = {.l_onoff = 0};
 
 	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
 	close(fd);
@@ -106,7 +124,7 @@ flow_close_fd(struct flow *flow, struct loop_source *source, int *fd, bool reset
 	if (*fd >= 0 && reset)
 		flow_close_reset(*fd);
 	else if (*fd >= 0)
-		close(*fd);
+		flow_close_in_order(*fd);
 	*fd = -1;
 }
 
@@ -191,6 +209,7 @@ flow_set_options(int fd)
 
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
 		(void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(options[i].value));
+	flow_linger_reset(fd);
 }
 
 /* A socket for the origin, in the host's namespace. -1 with errno. */

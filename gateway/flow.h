@@ -142,7 +142,8 @@ bool flow_buffer_reserve(struct flow *flow, size_t size);
 void flow_buffer_free(struct flow *flow);
 /* The buffered bytes go first through flow->out. */
 void flow_buffer_to_prefix(struct flow *flow);
-/* No delay, and keepalive: for both ends of a connection. Accepted sockets inherit them from their listener. */
+/* No delay, keepalive, and a reset as the end: for both ends of a connection. Accepted sockets inherit them from their
+ * listener. */
 void flow_set_options(int fd);
 /* Close with RST: whatever is still in the send buffer is not delivered. */
 void flow_close_reset(int fd);
