@@ -113,8 +113,12 @@ held() {
 	# Standing still, the keeper cannot start another one: all that the guest does now meets sockets that nobody serves.
 	role_signal STOP keeper
 	role_signal KILL gateway
-	wait_for 5 held tls:news.lab-site.org:443/4 end
-	wait_for 5 held tcp:echo.lab-site.org:7/6 end
+	all_ended() { (($(grep -c '"event": "end"' "$LAB/tmp/held") == 4)); }
+	wait_for 5 all_ended
+	# Not as if that had been all of the data: broken off, on both sides.
+	equal "how they ended" rst "$(jq -r 'select(.event == "end") | .end' "$LAB/tmp/held" | sort -u)"
+	origins_ended() { [[ $(origin_log 'select(.event == "close" and .port == 7) | .end' | xargs) == "rst rst" ]]; }
+	wait_for 5 origins_ended
 	mark
 	background guest crash "$LAB_DIR/client.py" --timeout 10 tcp "$NET4.$BYTES" 9001 waited --half-close
 	background guest crash "$LAB_DIR/client.py" --timeout 10 tcp "$NET6:$BYTES" 9001 waited --half-close
