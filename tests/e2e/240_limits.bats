@@ -123,9 +123,10 @@ neighbour_lives() {
 		ls /run/netns "$LAB/state/sandboxes"
 		ip -o link show | cut -d' ' -f2
 		fds keeper
-		fds gateway
 	}
-	state >"$LAB/tmp/before"
+	# What the test before had goes a moment later.
+	settled() { [[ $(state | tee "$LAB/tmp/before") == "$(sleep 0.3; state)" ]]; }
+	wait_for 10 settled
 	for ((spare = 0; spare < 30; spare++)); do
 		limit keeper $(($(fds keeper) + spare))
 		run sandbox failing --policy "$LAB/tmp/neighbour.yaml"
