@@ -348,6 +348,8 @@ query_resolve_sandbox(struct query *query, struct error *err)
 	sqlite3_finalize(stmt);
 	if (rc != SQLITE_DONE)
 		return schema_error(err, query->db, query->path);
+	if (rows == 0)
+		return error_set(err, ERROR_NOT_FOUND, "no sandbox %.100s in this log", query->filter.sandbox);
 	if (rows == 1 && (query->filter.sandbox_id == 0 || query->filter.sandbox_id == id)) {
 		query->filter.sandbox_id = id;
 		query->filter.sandbox = NULL;

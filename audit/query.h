@@ -86,7 +86,7 @@ struct query *query_open(const char *path, struct error *err);
 void query_close(struct query *query); /* accepts NULL */
 
 /* Begin a stream of the rows that pass the filter, oldest first. Texts that filter points to must stay. Ends the stream
- * before it. 0 or -1. */
+ * before it. 0 or -1; ERROR_NOT_FOUND: no sandbox ever had filter->sandbox as its name (a follower waits for one). */
 int query_start(struct query *query, const struct query_filter *filter, struct error *err);
 
 /* The next row: 1, and *ret_row is valid until the next call with this query; 0 at the end; -1 on error. */

@@ -90,7 +90,7 @@ says() {
 	says 5 "must name its ports" postern attach a --allow 8.8.8.0/24
 	says 2 "guest_ip" postern attach a --guest-ip 300.1.1.1/30
 	says 2 "mac" postern attach a --mac zz
-	for name in show 'allow nosuch x.com' 'deny nosuch x.com' 'revoke nosuch x.com' 'test nosuch x.com' detach; do
+	for name in show log 'allow nosuch x.com' 'deny nosuch x.com' 'revoke nosuch x.com' 'test nosuch x.com' detach; do
 		[[ $name == *' '* ]] || name+=' nosuch'
 		# shellcheck disable=SC2086 # words
 		says 1 "no sandbox nosuch" postern $name

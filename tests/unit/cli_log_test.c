@@ -124,7 +124,7 @@ test_options_select(void **state)
 	    {{"--kind", "event"}, 1, "daemon_start  by uid 1000"},
 	    {{"--kind", "event", "--kind", "dns"}, 2, NULL},
 	    {{"task1", "--kind", "dns"}, 1, NULL},
-	    {{"--sandbox", "nobody"}, 0, NULL},
+	    {{"--sandbox", "task1", "--host", "nobody.example"}, 0, NULL},
 	    {{"-o", "json", "--host", "github.com"}, 1, "{\"v\":1,\"ts\":\"2023-11-14T22:13:20.124456Z\""},
 	};
 
@@ -150,7 +150,7 @@ test_options_select(void **state)
 static void
 test_exit_status(void **state)
 {
-	static const struct {
+	const struct {
 		const char *args[ARGS_MAX];
 		int status;
 		const char *says;
@@ -167,6 +167,7 @@ test_exit_status(void **state)
 	    {{"-f", "--until", "1h"}, 2, "contradict"},
 	    {{"--denied", "--kind", "event"}, 2, "events"},
 	    {{"--db", "/dev/null"}, 1, "not an audit database"},
+	    {{"--db", fixture_db, "nobody"}, 1, "no sandbox nobody in this log"},
 	};
 	const char *const help[] = {"--help", NULL};
 
