@@ -100,7 +100,8 @@ usage_matters(const struct control_sandbox *sandbox)
 {
 	const struct limits *limits = sandbox->snapshot == NULL ? NULL : snapshot_limits(sandbox->snapshot);
 
-	return sandbox->usage.count > 1 ||
+	/* Rows are in order, and the sandbox's own is 0: the last one is a rule's if any is. */
+	return (sandbox->usage.count > 0 && sandbox->usage.rows[sandbox->usage.count - 1].rule != 0) ||
 	    (limits != NULL && (limits->of[LIMIT_UPLOAD].hard != 0 || limits->of[LIMIT_DOWNLOAD].hard != 0));
 }
 

@@ -492,6 +492,8 @@ meter_close(struct sandbox *sandbox, struct meter_ticket *ticket)
 		if (rows[i]->open > 0)
 			meter_soft(meter, rows[i], LIMIT_CONNECTIONS, --rows[i]->open);
 	ticket->held = false;
+	if (meter->limits_bytes && meter->unreported > 0)
+		meter_report_now(meter);
 }
 
 /* -- bytes --------------------------------------------------------------------------------------------------------- */
@@ -548,6 +550,9 @@ meter_count(struct sandbox *sandbox, struct meter_ticket *ticket, uint64_t out, 
 	if (row != NULL)
 		meter_row_add(meter, row, more_out, more_in);
 	meter_report_later(meter, more_out + more_in);
+	/* A crash must not give back what is spent. */
+	if (meter_left(sandbox, ticket, METER_UPLOAD) <= 1 || meter_left(sandbox, ticket, METER_DOWNLOAD) <= 1)
+		meter_report_now(meter);
 	*ret_reason = REASON_LIMIT_UPLOAD;
 	if (more_out > 0 && meter_left(sandbox, ticket, METER_UPLOAD) == 0)
 		return false;

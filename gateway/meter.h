@@ -10,7 +10,8 @@
 
 /* A soft limit of what rises and falls is told of at most this often. */
 #define METER_TELL_MS 60000
-/* Bytes counted are reported after this time, and at once when they are this many. */
+/* Bytes counted are reported after this time, and at once when they are this many, when a connection ends, and when a limit
+ * is reached: so much may be forgotten when a gateway crashes. */
 #define METER_REPORT_MS 1000
 #define METER_REPORT_BYTES 1048576
 /* Where no limit hangs on them, less often. */
