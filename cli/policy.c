@@ -2,6 +2,8 @@
 /* postern policy and postern preset: whole policies, in files and in force. */
 #include "cli/client.h"
 #include "cli/command.h"
+#include "cli/policy.h"
+#include "cli/policy_replay.h"
 #include "cli/policy_text.h"
 
 #include "base/clock.h"
@@ -22,8 +24,7 @@ policy_presets(struct preset_dirs *ret_dirs, struct error *err)
 	return preset_dirs_open(getenv("POSTERN_PRESET_DIR"), ret_dirs, err);
 }
 
-/* Read a file and compile it with its presets, as posternd would without an organisation's policy. NULL on failure. */
-static struct snapshot *
+struct snapshot *
 policy_compile_file(const char *path, struct error *err)
 {
 	struct policy policy, all;
@@ -326,7 +327,8 @@ int
 cli_policy(int argc, char **argv)
 {
 	static const struct policy_command commands[] = {
-	    {"check", policy_check}, {"show", policy_show}, {"apply", policy_apply}, {"diff", policy_diff}};
+	    {"check", policy_check}, {"show", policy_show}, {"apply", policy_apply}, {"diff", policy_diff},
+	    {"replay", policy_replay}};
 
 	return policy_dispatch(commands, sizeof(commands) / sizeof(commands[0]), argc, argv);
 }

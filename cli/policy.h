@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What the subcommands of postern policy share (policy.c). */
+#ifndef POSTERN_CLI_POLICY_H
+#define POSTERN_CLI_POLICY_H
+
+#include "base/error.h"
+#include "policy/snapshot.h"
+
+/* Read a file and compile it with its presets, as posternd would without an organisation's policy. NULL on failure. */
+struct snapshot *policy_compile_file(const char *path, struct error *err);
+
+#endif

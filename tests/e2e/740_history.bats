@@ -1,0 +1,89 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+# What a sandbox did, held against a policy that it does not have yet: replay, without the daemon, too.
+
+bats_require_minimum_version 1.5.0
+load ../lab/lab
+
+# Everything the task does; each part must work.
+workload() {
+	guest "$1" curl -sS -o /dev/null https://news.lab-site.org/ &&
+		guest "$1" curl -4 -sS -o /dev/null https://api.lab-a.com/ &&
+		guest "$1" curl -6 -sS -o /dev/null https://six.lab-a.com/ &&
+		guest "$1" bash -c 'exec 3<>/dev/tcp/echo.lab-site.org/7 && echo hello >&3 && read -r -t 5 line <&3 && [[ $line == hello ]]'
+}
+
+setup_file() {
+	lab_up
+	posternd_start
+	cat >"$LAB/tmp/wide.yaml" <<-'END'
+		version: 1
+		allow:
+		  - host: news.lab-site.org
+		  - host: "*.lab-a.com"
+		  - host: echo.lab-site.org
+		    ports: [7, 9002]
+	END
+	sandbox task --policy "$LAB/tmp/wide.yaml"
+	workload task
+	guest_fails task curl -sS https://www.lab-b.net/
+	guest_fails task curl -sS --resolve git.lab-code.org:443:45.45.45.22 https://git.lab-code.org/
+	guest_fails task curl -sS -m 2 http://10.0.0.1/
+	log_has task '.qname == "www.lab-b.net" and .reason == "no_rule"'
+	log_has task '.dport == 7 and .verdict == "allowed"'
+	log_has task '.reason == "never_address"'
+}
+
+setup() {
+	mark
+}
+
+@test "replay of the policy in force changes nothing, and says what it left out" {
+	run -0 postern policy replay "$LAB/tmp/wide.yaml" --sandbox task
+	matches "nothing" "^nothing would change" "$output"
+	matches "left out" "records judged; left out, as no rule changes them: .*never_address [0-9]+" "$output"
+	equal "no traffic" "" "$(web_log)"
+}
+
+@test "replay of a narrower policy names exactly what then breaks and opens, with the rule, and so without the daemon" {
+	cat >"$LAB/tmp/other.yaml" <<-'END'
+		version: 1
+		allow:
+		  - host: news.lab-site.org
+		  - host: www.lab-b.net
+		  - host: echo.lab-site.org
+		    ports: [9002]
+		deny:
+		  - host: six.lab-a.com
+	END
+	run -1 postern policy replay "$LAB/tmp/other.yaml" --sandbox task --since 1h -o json
+	equal "breaks" "api.lab-a.com dns,api.lab-a.com:443/tcp,echo.lab-site.org:7/tcp,six.lab-a.com dns,six.lab-a.com:443/tcp" \
+		"$(jq -r '[.breaks[].target] | sort | join(",")' <<<"$output")"
+	equal "opens" "www.lab-b.net dns" "$(jq -r '[.opens[].target] | join(",")' <<<"$output")"
+	equal "deny rule" "deny six.lab-a.com ($LAB/tmp/other.yaml:8)" \
+		"$(jq -r '.breaks[] | select(.target == "six.lab-a.com:443/tcp") | .rule' <<<"$output")"
+	equal "no rule" no_rule "$(jq -r '.breaks[] | select(.target == "echo.lab-site.org:7/tcp") | .reason' <<<"$output")"
+	equal "rule that opens" "allow www.lab-b.net ($LAB/tmp/other.yaml:4)" "$(jq -r '.opens[0].rule' <<<"$output")"
+	equal "count" 1 "$(jq '.breaks[] | select(.target == "echo.lab-site.org:7/tcp") | .count' <<<"$output")"
+
+	posternd_stop
+	run -1 postern policy replay "$LAB/tmp/other.yaml" --sandbox task
+	matches "table" '^breaks +echo.lab-site.org:7/tcp +1 +20[0-9TZ:.-]+ +20[0-9TZ:.-]+ +no rule' "$output"
+	matches "table" '^opens +www.lab-b.net dns .* allow www.lab-b.net \(.*other.yaml:4\)' "$output"
+	posternd_start
+}
+
+@test "replay refuses what would look like a good answer: no such sandbox, no database, a broken file, no name" {
+	run -1 postern policy replay "$LAB/tmp/wide.yaml" --sandbox tsak
+	matches "message" "no sandbox tsak" "$output"
+	run -1 postern policy replay "$LAB/tmp/wide.yaml" --sandbox task --since 2099-01-01
+	matches "message" "no record of task" "$output"
+	run -1 postern policy replay "$LAB/tmp/wide.yaml" --sandbox task --db "$LAB/tmp/none.db"
+	matches "message" "none.db" "$output"
+	printf 'version: 1\nallow: [x]\n' >"$LAB/tmp/broken.yaml"
+	run -5 postern policy replay "$LAB/tmp/broken.yaml" --sandbox task
+	matches "message" "broken.yaml:2" "$output"
+	run -2 postern policy replay "$LAB/tmp/wide.yaml"
+	matches "message" "--sandbox" "$output"
+	run -2 postern policy replay "$LAB/tmp/wide.yaml" --sandbox task --since tomorrow
+}
