@@ -59,7 +59,7 @@ record_flow_valid(const struct record_flow *flow)
 	if (flow->id == 0 || flow->ts_us <= 0 || flow->last_us < 0 || flow->count == 0)
 		return false;
 	if (flow->verdict >= VERDICT_MAX || flow->reason >= REASON_MAX || flow->name_source >= NAME_SOURCE_MAX ||
-	    flow->end >= END_MAX || (flow->flags & ~(RECORD_FLAG_ECH | RECORD_FLAG_TUNNEL)) != 0)
+	    flow->end >= END_MAX || (flow->flags & ~(RECORD_FLAG_ECH | RECORD_FLAG_TUNNEL | RECORD_FLAG_LEARN)) != 0)
 		return false;
 	/* Only what was let through can be open; a refusal that stays open would be closed as a crash later. */
 	if (flow->verdict != VERDICT_ALLOWED && flow->end == END_OPEN)

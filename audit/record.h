@@ -64,6 +64,10 @@ enum end_reason {
 
 #define RECORD_FLAG_ECH 0x01u    /* ClientHello carried extension 0xfe0d (GREASE or real) */
 #define RECORD_FLAG_TUNNEL 0x02u /* HTTP Upgrade: opaque after it */
+#define RECORD_FLAG_LEARN 0x04u  /* let through by mode: learn alone */
+
+/* In place of a rule: no rule allowed it, mode: learn let it through. No rule's text is like it. */
+#define RECORD_RULE_LEARN "mode: learn"
 
 /* A proof of name and a verdict for one connection, datagram flow or refused packet class. */
 struct record_flow {

@@ -333,6 +333,12 @@ json_put_json(json_t *object, const char *key, struct query_text text, bool arra
 	json_put_bytes(object, key, text);
 }
 
+static bool
+render_is(struct query_text text, const char *word)
+{
+	return text.len == strlen(word) && memcmp(text.bytes, word, text.len) == 0;
+}
+
 static void
 json_put_name(json_t *object, const char *key, const struct query_row *row)
 {
@@ -420,6 +426,8 @@ render_object(const struct query_row *row)
 	json_put_text(object, "verdict", verdict_text(render_index(row->verdict)));
 	json_put_text(object, "reason", reason_text(render_index(row->reason)));
 	json_put_bytes(object, "rule", row->rule);
+	if (render_is(row->rule, RECORD_RULE_LEARN))
+		json_object_set_new(object, "learned", json_true());
 	json_put_bytes(object, "detail", row->detail);
 	json_put_integer(object, "policy_rev", row->generation);
 	if (row->kind == QUERY_DNS)

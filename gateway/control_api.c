@@ -145,6 +145,17 @@ api_missing(const struct control *control, const struct msg_status *status, size
 	return missing;
 }
 
+/* Said as loudly as what is missing: it is the policy that is. */
+static void
+api_collect_learning(struct control_sandbox *sandbox, void *context)
+{
+	json_t *missing = context;
+
+	if (sandbox->attached && sandbox->snapshot != NULL && snapshot_mode(sandbox->snapshot) == POLICY_MODE_LEARN)
+		json_array_append_new(missing,
+		    json_sprintf("learning: %s: what no rule allows is let through and marked", sandbox->name));
+}
+
 static void
 api_status_answer(struct control_job *job, const void *answer)
 {
@@ -166,6 +177,7 @@ api_status_answer(struct control_job *job, const void *answer)
 		api_add_role(roles, "gateway", &status->gateways[i]);
 	control_sandbox_each(control, api_collect_broken, broken);
 	missing = api_missing(control, status, json_array_size(broken));
+	control_sandbox_each(control, api_collect_learning, missing);
 	control_job_end(job, 200,
 	    json_pack("{s:s, s:b, s:b, s:b, s:b, s:I, s:I, s:o, s:o, s:o}", "version", POSTERN_VERSION, "rootless",
 		(int)status->rootless, "host_chain", (int)status->host_chain, "audit_ok",

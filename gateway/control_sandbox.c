@@ -263,6 +263,9 @@ control_sandbox_full(const struct control_sandbox *sandbox)
 	json_object_set_new(object, "edits", edits == NULL ? json_null() : json_string(edits));
 	free(edits);
 	if (sandbox->snapshot != NULL)
+		json_object_set_new(object, "mode",
+		    json_string(snapshot_mode(sandbox->snapshot) == POLICY_MODE_LEARN ? "learn" : "enforce"));
+	if (sandbox->snapshot != NULL)
 		json_object_set_new(object, "ech",
 		    json_string(snapshot_ech(sandbox->snapshot) == POLICY_ECH_DENY ? "deny" : "grease-ok"));
 	return object;

@@ -278,11 +278,13 @@ service_take(struct dns_query *query, const struct dns_bytes *rdata, const struc
 	struct dns_service service;
 	struct dns_rdata *slot = &query->services[query->service_count];
 	const char *wrong = dns_service_read(rdata->bytes, rdata->len, owner, &service);
+	struct decision decision;
 
-	if (wrong == NULL && service.port != 0 &&
-	    snapshot_decide_host(sandbox->policy, name, IPPROTO_TCP, service.port, clock_real_us()).verdict !=
-		VERDICT_ALLOWED)
-		wrong = "a port that is not allowed";
+	if (wrong == NULL && service.port != 0) {
+		decision = snapshot_decide_host(sandbox->policy, name, IPPROTO_TCP, service.port, clock_real_us());
+		if (decision.verdict != VERDICT_ALLOWED && !gateway_learns(&decision, IPPROTO_TCP))
+			wrong = "a port that is not allowed";
+	}
 	if (wrong != NULL) {
 		snprintf(query->detail, sizeof(query->detail), "record left out: %s", wrong);
 		return;

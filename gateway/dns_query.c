@@ -296,13 +296,13 @@ query_refuse_type(struct dns_query *query)
 	return true;
 }
 
-/* An exact rule gives nobody a choice of names; only below a wildcard can the guest write into them. */
+/* An exact rule gives nobody a choice of names; only below a wildcard, or while everything is let through to learn, can the guest write into them. */
 static bool
 query_name_affordable(struct dns_query *query)
 {
 	const char *rule = snapshot_rule_text(query->server->sandbox->policy, query->decision.rule);
 
-	return strchr(rule, '*') == NULL || dns_budget_name(&query->server->budget, &query->question.name);
+	return (strchr(rule, '*') == NULL && !query->learned) || dns_budget_name(&query->server->budget, &query->question.name);
 }
 
 /* The policy's no, with all that it can say about why. */
@@ -332,7 +332,8 @@ query_decide(struct dns_query *query)
 	query->generation = sandbox->generation;
 	query->turn = sandbox->turn;
 	query->decision = snapshot_decide_dns(sandbox->policy, &query->question.name, clock_real_us());
-	if (query->decision.verdict != VERDICT_ALLOWED) {
+	query->learned = gateway_learns(&query->decision, IPPROTO_TCP);
+	if (query->decision.verdict != VERDICT_ALLOWED && !query->learned) {
 		query_refuse(query);
 	} else if (query_refuse_type(query)) {
 		return;

@@ -40,6 +40,7 @@ struct dns_query {
 
 	/* The decision, and under which policy generation it was made. */
 	struct decision decision;
+	bool learned; /* allowed by mode: learn alone */
 	uint32_t generation;
 	uint32_t turn; /* the sandbox's, then */
 

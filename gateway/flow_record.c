@@ -47,7 +47,7 @@ flow_record_said(struct record_flow *record, const struct flow_said *said)
 {
 	size_t len = said->claim_len < RECORD_NAME_MAX ? said->claim_len : RECORD_NAME_MAX - 1;
 
-	record->flags = said->flags;
+	record->flags |= said->flags;
 	if (said->alpn != NULL)
 		snprintf(record->alpn, sizeof(record->alpn), "%s", said->alpn);
 	if (record->verdict == VERDICT_ALLOWED || len == 0)
@@ -128,6 +128,8 @@ flow_still_allowed(const struct flow *flow)
 	if (name->len == 0)
 		return by_addr.verdict == VERDICT_ALLOWED;
 	by_name = snapshot_decide_host(policy, name, IPPROTO_TCP, flow->ends.dport, now_us);
+	if (gateway_learns(&by_name, IPPROTO_TCP) && flow->verdict.source != NAME_SOURCE_CIDR)
+		return true;
 	if (by_name.verdict != VERDICT_ALLOWED && by_name.reason != REASON_NO_RULE)
 		return false;
 	/* A name that was never proven does not begin to count because a rule now names it. */

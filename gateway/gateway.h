@@ -15,6 +15,7 @@
 #include "gateway/route.h"
 #include "policy/snapshot.h"
 
+#include <netinet/in.h>
 #include <stdint.h>
 
 /* Upstream resolvers used at most. */
@@ -106,9 +107,17 @@ struct gateway_verdict {
 	enum name_source source;
 	struct name name;
 	const char *detail;       /* static text or NULL */
+	bool learned;             /* allowed by mode: learn alone */
 };
 struct gateway_verdict gateway_judge(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, uint16_t port,
     const struct name *claim, enum name_source claim_source);
+
+/* Does mode: learn let through what no rule allows? TCP only: UDP needs a socket for each port, which only rules name. */
+static inline bool
+gateway_learns(const struct decision *decision, uint8_t proto)
+{
+	return decision->learnable && decision->reason == REASON_NO_RULE && proto == IPPROTO_TCP;
+}
 
 /* Why an allow rule no longer counts: static text, or NULL when it is past its deadline, which the reason says. */
 const char *gateway_lapsed_detail(const struct sandbox *sandbox, uint32_t rule);

@@ -15,7 +15,7 @@ static struct gateway_verdict
 judge_denied(enum reason reason, uint32_t rule, const char *detail)
 {
 	return (struct gateway_verdict){
-		.verdict = VERDICT_DENIED, .reason = reason, .rule = rule, .detail = detail, .source = NAME_SOURCE_NONE};
+	    .verdict = VERDICT_DENIED, .reason = reason, .rule = rule, .detail = detail, .source = NAME_SOURCE_NONE};
 }
 
 const char *
@@ -31,8 +31,7 @@ static struct gateway_verdict
 judge_refused(const struct sandbox *sandbox, const struct decision *decision)
 {
 	if (decision->lapsed != SNAPSHOT_NO_RULE)
-		return judge_denied(
-		    REASON_EXPIRED, decision->lapsed, gateway_lapsed_detail(sandbox, decision->lapsed));
+		return judge_denied(REASON_EXPIRED, decision->lapsed, gateway_lapsed_detail(sandbox, decision->lapsed));
 	return judge_denied(decision->reason, decision->rule,
 	    decision->out_of_bounds ? "beyond what the organisation's policy allows" : NULL);
 }
@@ -41,10 +40,19 @@ static struct gateway_verdict
 judge_allowed(uint32_t rule, enum name_source source, const struct name *name)
 {
 	struct gateway_verdict verdict = {
-		.verdict = VERDICT_ALLOWED, .reason = REASON_ALLOWED, .rule = rule, .source = source};
+	    .verdict = VERDICT_ALLOWED, .reason = REASON_ALLOWED, .rule = rule, .source = source};
 
 	if (name != NULL)
 		verdict.name = *name;
+	return verdict;
+}
+
+static struct gateway_verdict
+judge_learned(enum name_source source, const struct name *name)
+{
+	struct gateway_verdict verdict = judge_allowed(SNAPSHOT_NO_RULE, source, name);
+
+	verdict.learned = true;
 	return verdict;
 }
 
@@ -78,6 +86,7 @@ judge_leased(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, uin
 {
 	struct gateway_verdict verdict = judge_denied(REASON_NOT_LEASED, SNAPSHOT_NO_RULE, NULL);
 	const struct lease *lease = NULL;
+	bool learned = false;
 
 	while ((lease = lease_next_of_addr(&sandbox->leases, dst, lease)) != NULL) {
 		struct decision decision =
@@ -85,8 +94,13 @@ judge_leased(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, uin
 
 		if (decision.verdict == VERDICT_ALLOWED)
 			return judge_allowed(decision.rule, NAME_SOURCE_LEASE, &lease->name);
-		if (verdict.reason == REASON_EXPIRED)
+		if (learned || (verdict.reason == REASON_EXPIRED && !gateway_learns(&decision, proto)))
 			continue;
+		if (gateway_learns(&decision, proto)) {
+			learned = true;
+			verdict = judge_learned(NAME_SOURCE_LEASE, &lease->name);
+			continue;
+		}
 		verdict = judge_refused(sandbox, &decision);
 		verdict.name = lease->name;
 		verdict.source = NAME_SOURCE_LEASE;
@@ -101,11 +115,12 @@ judge_claimed(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, ui
 {
 	enum reason mismatch = source == NAME_SOURCE_HOST ? REASON_HOST_MISMATCH : REASON_SNI_MISMATCH;
 	struct decision decision = snapshot_decide_host(sandbox->policy, claim, proto, port, clock_real_us());
+	bool learned = gateway_learns(&decision, proto);
 	struct gateway_verdict denied;
 
-	if (decision.verdict == VERDICT_ALLOWED && lease_find(&sandbox->leases, claim, dst) != NULL)
-		return judge_allowed(decision.rule, source, claim);
-	if (decision.verdict == VERDICT_ALLOWED)
+	if ((decision.verdict == VERDICT_ALLOWED || learned) && lease_find(&sandbox->leases, claim, dst) != NULL)
+		return learned ? judge_learned(source, claim) : judge_allowed(decision.rule, source, claim);
+	if (decision.verdict == VERDICT_ALLOWED || learned)
 		denied = judge_denied(mismatch, decision.rule,
 		    "the name is allowed, but this sandbox did not resolve it to this address");
 	else
@@ -171,6 +186,10 @@ gateway_flow_record(struct sandbox *sandbox, struct record *ret_record, const st
 	flow->generation = sandbox->generation;
 	if (verdict->detail != NULL)
 		snprintf(flow->detail, sizeof(flow->detail), "%s", verdict->detail);
+	if (verdict->learned) {
+		flow->flags |= RECORD_FLAG_LEARN;
+		snprintf(flow->rule, sizeof(flow->rule), "%s", RECORD_RULE_LEARN);
+	}
 	if (verdict->rule != SNAPSHOT_NO_RULE)
 		snprintf(flow->rule, sizeof(flow->rule), "%s (%s)", snapshot_rule_text(sandbox->policy, verdict->rule),
 		    snapshot_rule_origin(sandbox->policy, verdict->rule));

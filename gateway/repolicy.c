@@ -81,10 +81,13 @@ repolicy_wanted(const struct repolicy_context *c, const struct addr *addr, struc
 {
 	const struct lease *lease = NULL;
 
-	while ((lease = lease_next_of_addr(&c->sandbox->leases, addr, lease)) != NULL)
-		if (snapshot_decide_host(c->sandbox->policy, &lease->name, port.proto, port.port, c->now_us).verdict ==
-		    VERDICT_ALLOWED)
+	while ((lease = lease_next_of_addr(&c->sandbox->leases, addr, lease)) != NULL) {
+		struct decision decision =
+		    snapshot_decide_host(c->sandbox->policy, &lease->name, port.proto, port.port, c->now_us);
+
+		if (decision.verdict == VERDICT_ALLOWED || gateway_learns(&decision, port.proto))
 			return true;
+	}
 	return false;
 }
 
