@@ -52,7 +52,9 @@ held() {
 	impatient f05
 	local denied=("$NET4.$OTHER:443" "[$NET6:$OTHER]:80" "$NET4.$ECHO:9000" "[$NET6:$ECHO]:22" 169.254.169.254:80
 		www.lab-b.net:443)
-	background guest f05 "$LAB_DIR/attempts.py" --timeout 0.5 "$LAB/tmp/tries" echo.lab-site.org:7 "${denied[@]}"
+	# What is allowed by several at once: a resolver whose question was lost waits a second.
+	local allowed=(echo.lab-site.org:7 echo.lab-site.org:7 echo.lab-site.org:7 echo.lab-site.org:7)
+	background guest f05 "$LAB_DIR/attempts.py" --timeout 0.5 "$LAB/tmp/tries" "${allowed[@]}" "${denied[@]}"
 	wait_for 10 works_since echo.lab-site.org:7 0
 	local round target began
 	for ((round = 0; round < 20; round++)); do
