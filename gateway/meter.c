@@ -211,7 +211,7 @@ static struct meter_row *
 meter_rows(const struct meter *meter, bool keep, size_t *ret_count)
 {
 	const struct snapshot *policy = meter->sandbox->policy;
-	size_t rules = snapshot_rule_count(policy), size = meter->count + USAGE_RULES_MAX + 1, count = 0;
+	size_t rules = snapshot_rule_count(policy), size = meter->count + USAGE_RULES_MAX + 1, count = 0, counted;
 	struct meter_row *rows = calloc(size, sizeof(*rows));
 
 	if (rows == NULL)
@@ -221,9 +221,9 @@ meter_rows(const struct meter *meter, bool keep, size_t *ret_count)
 	for (uint32_t rule = 0; rule < rules && count <= USAGE_RULES_MAX; rule++)
 		if (usage_counts_rule(policy, rule))
 			rows[count++] = meter_row_of(meter, rule);
-	count = meter_unique(rows, count);
+	count = counted = meter_unique(rows, count);
 	for (size_t i = 1; keep && i < meter->count; i++)
-		if (bsearch(&meter->rows[i], rows, count, sizeof(*rows), meter_compare) == NULL)
+		if (bsearch(&meter->rows[i], rows, counted, sizeof(*rows), meter_compare) == NULL)
 			rows[count++] = meter->rows[i];
 	*ret_count = meter_unique(rows, count);
 	return rows;
