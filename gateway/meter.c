@@ -15,13 +15,13 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "gateway/seen.h"
 #include "gateway/window.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #define METER_SECOND_MS 1000
 #define METER_MINUTE_MS 60000
@@ -43,12 +43,6 @@ struct meter_row {
 	struct meter_told told[LIMIT_KIND_MAX];
 };
 
-/* A name that was asked for lately. */
-struct meter_name {
-	uint64_t hash; /* 0: none */
-	int64_t ms;
-};
-
 struct meter {
 	struct sandbox *sandbox;
 	struct meter_row *rows; /* by rule's id; the first is the sandbox's; owned */
@@ -57,8 +51,7 @@ struct meter {
 	uint64_t unreported; /* bytes */
 	struct loop_timer report;
 	struct window connections, queries, names;
-	struct meter_name *seen; /* owned; NULL while names are not limited */
-	size_t seen_count;       /* a power of two */
+	struct seen seen; /* names, while they are limited */
 };
 
 static const char *const meter_details[] = {
@@ -70,9 +63,6 @@ static const char *const meter_details[] = {
     [LIMIT_DOWNLOAD] = "the sandbox's download",
 };
 static_assert(sizeof(meter_details) / sizeof(meter_details[0]) == LIMIT_KIND_MAX, "one text per kind of limit");
-
-/* Per process, so that a guest cannot choose names that count as one. */
-static uint64_t meter_key;
 
 static struct meter_row *
 meter_find(const struct meter *meter, uint64_t id)
@@ -235,24 +225,6 @@ meter_row_limits_bytes(const struct meter_row *row)
 	return row->limits.of[LIMIT_UPLOAD].hard != 0 || row->limits.of[LIMIT_DOWNLOAD].hard != 0;
 }
 
-/* Memory of names, as large as the limit asks for. */
-static void
-meter_fit_names(struct meter *meter)
-{
-	uint64_t hard = meter->rows[0].limits.of[LIMIT_UNIQUE_NAMES_PER_MINUTE].hard;
-	size_t wanted = hard == 0 ? 0 : METER_NAME_SLOTS_MIN;
-
-	while (wanted > 0 && wanted < METER_NAME_SLOTS_MAX && wanted < hard * METER_NAME_SLOTS)
-		wanted *= 2;
-	if (wanted == meter->seen_count)
-		return;
-	free(meter->seen);
-	meter->seen = wanted == 0 ? NULL : calloc(wanted, sizeof(*meter->seen));
-	if (wanted != 0 && meter->seen == NULL)
-		log_fatalx("no memory to count names");
-	meter->seen_count = wanted;
-}
-
 static void
 meter_build(struct meter *meter, bool keep)
 {
@@ -267,7 +239,7 @@ meter_build(struct meter *meter, bool keep)
 	meter->limits_bytes = false;
 	for (size_t i = 0; i < count; i++)
 		meter->limits_bytes = meter->limits_bytes || meter_row_limits_bytes(&rows[i]);
-	meter_fit_names(meter);
+	seen_fit(&meter->seen, rows[0].limits.of[LIMIT_UNIQUE_NAMES_PER_MINUTE].hard);
 }
 
 /* quiet: what is used up was told of before. */
@@ -358,10 +330,6 @@ meter_attach(struct sandbox *sandbox, const struct usage_table *used)
 {
 	struct meter *meter = calloc(1, sizeof(*meter));
 
-	if (meter_key == 0 && getrandom(&meter_key, sizeof(meter_key), 0) != (ssize_t)sizeof(meter_key)) {
-		free(meter);
-		return -EIO;
-	}
 	if (meter != NULL)
 		meter->rows = calloc((used == NULL ? 0 : used->count) + 1, sizeof(*meter->rows));
 	if (meter == NULL || meter->rows == NULL) {
@@ -388,7 +356,7 @@ meter_detach(struct sandbox *sandbox)
 	if (meter == NULL)
 		return;
 	meter_report_now(meter);
-	free(meter->seen);
+	seen_free(&meter->seen);
 	free(meter->rows);
 	free(meter);
 	sandbox->meter = NULL;
@@ -586,34 +554,16 @@ meter_query(struct sandbox *sandbox)
 	return meter == NULL || meter_rate(meter, &meter->queries, LIMIT_DNS_QUERIES_PER_SECOND);
 }
 
-static uint64_t
-meter_hash(const struct name *name)
-{
-	uint64_t h = UINT64_C(0xcbf29ce484222325) ^ meter_key;
-
-	for (size_t i = 0; i < name->len; i++)
-		h = (h ^ (uint8_t)name->text[i]) * UINT64_C(0x100000001b3);
-	h = (h ^ h >> 31 ^ meter_key) * UINT64_C(0x9e3779b97f4a7c15);
-	h ^= h >> 29;
-	return h == 0 ? 1 : h;
-}
-
 bool
 meter_name(struct sandbox *sandbox, const struct name *name)
 {
 	struct meter *meter = sandbox->meter;
-	struct meter_name *slot;
 	int64_t now_ms = clock_mono_ms();
-	uint64_t hash;
 
-	if (meter == NULL || meter->seen == NULL)
-		return true;
-	hash = meter_hash(name);
-	slot = &meter->seen[hash & (meter->seen_count - 1)];
-	if (slot->hash == hash && now_ms - slot->ms < METER_MINUTE_MS)
+	if (meter == NULL || meter->seen.count == 0 || seen_lately(&meter->seen, name, now_ms))
 		return true;
 	if (!meter_rate(meter, &meter->names, LIMIT_UNIQUE_NAMES_PER_MINUTE))
 		return false;
-	*slot = (struct meter_name){.hash = hash, .ms = now_ms};
+	seen_enter(&meter->seen, name, now_ms);
 	return true;
 }

@@ -16,11 +16,6 @@
 #define METER_REPORT_BYTES 1048576
 /* Where no limit hangs on them, less often. */
 #define METER_REPORT_IDLE_MS 10000
-/* Names remembered for unique_names_per_minute: slots for each that is allowed, within these bounds. A name whose slot is
- * taken by another one is counted again. */
-#define METER_NAME_SLOTS 8
-#define METER_NAME_SLOTS_MIN 256
-#define METER_NAME_SLOTS_MAX 65536
 
 /* What a connection or flow holds while it is open; zeroed: nothing. */
 struct meter_ticket {
