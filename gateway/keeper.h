@@ -144,6 +144,21 @@ void keeper_sandbox_free(struct keeper_sandbox *sandbox, bool keep);
 void keeper_sandbox_each(void (*handler)(struct keeper_sandbox *sandbox, void *context), void *context);
 void keeper_sandbox_describe(const struct keeper_sandbox *sandbox, struct msg_attached *ret_attached);
 
+/* keeper_answer.c */
+void keeper_result(struct msg_result *ret_result, enum error_code code, const char *text);
+void keeper_answer(struct ipc *ipc, uint64_t tag, enum error_code code, const char *text);
+/* The answer to an attach: code ERROR_NONE describes the sandbox, anything else undoes it. control_tag 0: nobody waits. */
+void keeper_attach_answer(uint64_t control_tag, struct keeper_sandbox *sandbox, enum error_code code, const char *text);
+void keeper_policy_answer(uint64_t control_tag, enum error_code code, const char *text);
+void keeper_leases_answer(uint64_t control_tag, enum error_code code, const char *text);
+struct keeper_pending *keeper_pending_add(uint16_t type, uint64_t control_tag, struct keeper_sandbox *sandbox);
+/* Unlink and return the one of a tag; NULL: none (answered when its gateway died). */
+struct keeper_pending *keeper_pending_take(uint64_t tag, const struct keeper_role *gateway);
+/* Answer whatever waits for it. */
+void keeper_pending_fail_all(const struct keeper_role *gateway);
+/* A gateway's answer to what we passed on. False when no honest one says so. */
+bool keeper_gateway_answer(struct keeper_role *gateway, struct ipc_message *message);
+
 /* keeper_request.c */
 bool keeper_message_handler(struct ipc *ipc, struct ipc_message *message);
 bool keeper_fds_lost_handler(struct ipc *ipc, const struct ipc_message *message);
