@@ -25,7 +25,6 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -82,33 +81,6 @@ flow_buffer_to_prefix(struct flow *flow)
 	relay_prefix_own(&flow->out, flow->in.bytes, flow->in.len);
 	flow->list->buffered -= flow_buffer_charge(flow->in.size);
 	flow->in = (struct flow_buffer){0};
-}
-
-/* Make every end of a connection a reset, that of this process included: the end of a process must not look like the end of
- * the data. Whoever closes in order takes it off. */
-static void
-flow_linger_reset(int fd)
-{
-	struct linger linger = {.l_onoff = 1, .l_linger = 0};
-
-	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
-}
-
-void
-flow_close_reset(int fd)
-{
-	flow_linger_reset(fd);
-	close(fd);
-}
-
-/* The kernel goes on delivering what is in the send buffer. */
-static void
-flow_close_in_order(int fd)
-{
-	struct linger linger = {.l_onoff = 0};
-
-	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
-	close(fd);
 }
 
 static void
@@ -191,36 +163,6 @@ flow_refuse(struct flow *flow, const struct gateway_verdict *verdict, const stru
 			return;
 	}
 	flow_end(flow, END_REFUSED, verdict->verdict, verdict->reason, true);
-}
-
-void
-flow_set_options(int fd)
-{
-	static const struct {
-		int level, name, value;
-	} options[] = {
-	    {IPPROTO_TCP, TCP_NODELAY, 1},
-	    {SOL_SOCKET, SO_KEEPALIVE, 1},
-	    {IPPROTO_TCP, TCP_KEEPIDLE, FLOW_KEEPALIVE_IDLE_S},
-	    {IPPROTO_TCP, TCP_KEEPINTVL, FLOW_KEEPALIVE_STEP_S},
-	    {IPPROTO_TCP, TCP_KEEPCNT, FLOW_KEEPALIVE_COUNT},
-	    {IPPROTO_TCP, TCP_USER_TIMEOUT, FLOW_USER_TIMEOUT_MS},
-	};
-
-	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-		(void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(options[i].value));
-	flow_linger_reset(fd);
-}
-
-/* A socket for the origin, in the host's namespace. -1 with errno. */
-static int
-flow_origin_socket(const struct flow_ends *ends)
-{
-	int fd = socket(ends->dst.family == 6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-	if (fd >= 0)
-		flow_set_options(fd);
-	return fd;
 }
 
 /* Both the record is durable and the origin is connected: let the bytes go. */

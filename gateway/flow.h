@@ -142,11 +142,18 @@ bool flow_buffer_reserve(struct flow *flow, size_t size);
 void flow_buffer_free(struct flow *flow);
 /* The buffered bytes go first through flow->out. */
 void flow_buffer_to_prefix(struct flow *flow);
+
+/* flow_socket.c: their sockets. */
+
 /* No delay, keepalive, and a reset as the end: for both ends of a connection. Accepted sockets inherit them from their
  * listener. */
 void flow_set_options(int fd);
 /* Close with RST: whatever is still in the send buffer is not delivered. */
 void flow_close_reset(int fd);
+/* Close with FIN: the kernel goes on delivering what is in the send buffer. */
+void flow_close_in_order(int fd);
+/* A socket for the origin, in the host's namespace. -1 with errno. */
+int flow_origin_socket(const struct flow_ends *ends);
 
 /* flow_record.c: records and verdicts of flows. */
 
