@@ -156,8 +156,8 @@ confined() {
 	left=$(files_of "$pid" | grep -vE "^[012] |anon_inode:\[event(poll|fd)\]$| $LAB/state/audit/" || true)
 	equal "auditor: files beside the database" "" "$left"
 	pid=$(role_pids control)
-	left=$(files_of "$pid" | grep -vE "^[012] |anon_inode:\[event(poll|fd)\]$| $LAB/state/sandboxes$" || true)
-	equal "control: files beside the state" "" "$left"
+	left=$(files_of "$pid" | grep -vE "^[012] |anon_inode:\[event(poll|fd)\]$| $LAB/state/sandboxes$| /.*/presets$" || true)
+	equal "control: files beside the state and the presets" "" "$left"
 
 	# The listening control socket is control's (and the keeper's, for a new control).
 	control_socket=$(ss -xlH src "$LAB/run/control.sock" | awk '{print $6}')
