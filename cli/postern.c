@@ -21,7 +21,7 @@ static const struct command_row commands[] = {
     {"detach", cli_detach, "detach NAME...", "Remove sandboxes; their connections end."},
     {"list", cli_list, "list", "List the sandboxes."},
     {"show", cli_show, "show NAME", "Show all about a sandbox: addresses, policy, rules, leases."},
-    {"allow", cli_allow, "allow NAME RULE... [--for DURATION]",
+    {"allow", cli_allow, "allow NAME RULE... [--for DURATION] [--uses N]",
 	"Let a sandbox reach more, at once: HOST, *.HOST:22,443, CIDR:PORT, X:P/udp."},
     {"deny", cli_deny, "deny NAME RULE... [--for DURATION]",
 	"Refuse what a rule says; deny beats allow. Cuts connections that it is about."},

@@ -30,7 +30,8 @@ rules_print(const json_t *answer)
 
 /* Send the words (parsed already) and show what came of it. */
 static int
-rules_send(const char *method, const struct command *command, const char *action, uint32_t for_s, json_t *rules)
+rules_send(const char *method, const struct command *command, const char *action, uint32_t for_s, int64_t uses,
+    json_t *rules)
 {
 	json_t *request = json_pack("{s:o, s:s*}", "rules", rules, "action", action), *answer, *warning;
 	char path[CLIENT_PATH_MAX];
@@ -40,6 +41,8 @@ rules_send(const char *method, const struct command *command, const char *action
 
 	if (for_s != 0)
 		json_object_set_new(request, "for", json_integer(for_s));
+	if (uses != 0)
+		json_object_set_new(request, "uses", json_integer(uses));
 	if (rc == 0)
 		rc = client_request(method, path, request, &answer, &err);
 	json_decref(request);
@@ -55,17 +58,30 @@ rules_send(const char *method, const struct command *command, const char *action
 	return 0;
 }
 
+/* 0: not a number of uses. */
+static int64_t
+rules_count(const char *text)
+{
+	char *end;
+	long long count = strtoll(text, &end, 10);
+
+	return *text >= '0' && *text <= '9' && *end == '\0' && count <= RULE_USES_MAX ? count : 0;
+}
+
 static int
 rules_add(int argc, char **argv, enum rule_action action)
 {
-	const char *duration = NULL;
+	const char *duration = NULL, *count = NULL;
 	const struct args_option options[] = {
 	    {0, "for", "DURATION", "only for so long: 30s, 10m, 2h, 7d; then connections that need it are cut", NULL,
 		&duration, NULL},
+	    {0, "uses", "N", "only for so many connections", NULL, &count, NULL},
 	};
+	size_t options_count = action == RULE_ALLOW ? 2 : 1;
 	static struct command command;
-	int status = command_parse(argc, argv, options, 1, 2, ARGS_LIST_MAX, &command);
+	int status = command_parse(argc, argv, options, options_count, 2, ARGS_LIST_MAX, &command);
 	uint32_t for_s = 0;
+	int64_t uses = 0;
 	struct error err;
 	json_t *rules;
 
@@ -75,10 +91,14 @@ rules_add(int argc, char **argv, enum rule_action action)
 		error_set(&err, ERROR_USAGE, "--for %s: give a duration as 30s, 10m, 2h or 7d", duration);
 		return command_fail(&err);
 	}
+	if (count != NULL && (uses = rules_count(count)) == 0) {
+		error_set(&err, ERROR_USAGE, "--uses %s: give a number from 1 to %d", count, RULE_USES_MAX);
+		return command_fail(&err);
+	}
 	rules = policy_text_rules(action, command.words.items + 1, command.words.count - 1, &err);
 	if (rules == NULL)
 		return command_fail(&err);
-	return rules_send("POST", &command, action == RULE_ALLOW ? "allow" : "deny", for_s, rules);
+	return rules_send("POST", &command, action == RULE_ALLOW ? "allow" : "deny", for_s, uses, rules);
 }
 
 int
@@ -116,5 +136,5 @@ cli_revoke(int argc, char **argv)
 	rules = policy_text_rules(RULE_DENY, command.words.items + 1, command.words.count - 1, &err);
 	if (rules == NULL)
 		return command_fail(&err);
-	return rules_send("DELETE", &command, allow ? "allow" : deny ? "deny" : NULL, 0, rules);
+	return rules_send("DELETE", &command, allow ? "allow" : deny ? "deny" : NULL, 0, 0, rules);
 }

@@ -127,10 +127,16 @@ show_rules(const json_t *rules)
 	json_array_foreach(rules, i, rule)
 	{
 		const char *expires = command_text(rule, "expires");
+		const json_t *uses = json_object_get(rule, "uses");
+		char count[64] = "";
 
+		if (uses != NULL)
+			snprintf(count, sizeof(count), "%s%lld of %lld used", expires[0] == '\0' ? "" : ", ",
+			    (long long)json_integer_value(json_object_get(rule, "used")),
+			    (long long)json_integer_value(uses));
 		table_add(&table, command_text(rule, "rule"));
 		table_add(&table, command_text(rule, "origin"));
-		table_addf(&table, "%s%s", expires[0] == '\0' ? "" : "until ", expires);
+		table_addf(&table, "%s%s%s", expires[0] == '\0' ? "" : "until ", expires, count);
 	}
 	printf("\nrules%s\n", json_array_size(rules) == 0 ? ": none, nothing can be reached" : "");
 	table_print(&table, stdout, "  ");

@@ -287,11 +287,17 @@ int control_policy_copy(struct policy *ret_copy, const struct policy *policy, st
 /* Stored form of live edits: the policy's YAML, with one comment line a rule that says who made it. */
 char *control_edits_format(const struct policy *edits);
 int control_edits_parse(const char *text, size_t len, struct policy *ret_edits, struct error *err);
-/* Parse rule words into edits; words is a JSON array of strings or NULL. They end at expires_us (0: never). Rules that are
- * there already with the same end are skipped, with another one they get this one; what changed is added to *ret_changed,
- * and to change (may be NULL) as "+allow word" or "+allow word until 2026-12-01T10:00:00Z". Expired edits are dropped. */
-int control_edits_add(struct policy *edits, enum rule_action action, const json_t *words, int64_t expires_us,
-    uint32_t uid, size_t *ret_changed, json_t *change, struct error *err);
+/* How long edits hold. */
+struct control_grant {
+	int64_t expires_us;                    /* 0: never ends */
+	uint32_t uses;                         /* from now on; 0: any number */
+	const struct control_sandbox *sandbox; /* whose; what it used before is not counted again */
+};
+/* Parse rule words into edits; words is a JSON array of strings or NULL, grant NULL: for good. Rules that are there already
+ * with the same end are skipped, with another one they get this one; what changed is added to *ret_changed, and to change
+ * (may be NULL) as "+allow word" or "+allow word until 2026-12-01T10:00:00Z, 3 uses". Expired edits are dropped. */
+int control_edits_add(struct policy *edits, enum rule_action action, const json_t *words,
+    const struct control_grant *grant, uint32_t uid, size_t *ret_changed, json_t *change, struct error *err);
 
 /* -- control_explain.c --------------------------------------------------------------------------------------------- */
 
@@ -301,6 +307,10 @@ void control_test_handler(struct control_request *request, json_t *body);
 
 /* The keeper's word on what a sandbox has used up. False when it is malformed. */
 bool control_usage_take(struct control *control, const struct ipc_message *message);
+/* How often a rule of the policy in force was used. */
+uint64_t control_usage_of(const struct control_sandbox *sandbox, uint32_t rule);
+/* Likewise one that may be in force, as an edit. */
+uint64_t control_usage_of_edit(const struct control_sandbox *sandbox, const struct rule *rule);
 /* Another policy is in force: forget what it does not have. */
 void control_usage_keep(struct control *control, struct control_sandbox *sandbox);
 /* Write what is not on disk yet, now. */

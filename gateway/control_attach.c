@@ -114,9 +114,9 @@ attach_read_body(struct control_job *job, struct control_sandbox *sandbox, struc
 			return error_set(err, ERROR_SYSTEM, "out of memory");
 	}
 	sandbox->uid = job->uid;
-	if (control_edits_add(&sandbox->edits, RULE_ALLOW, allow, 0, job->uid, &changed, NULL, err) < 0)
+	if (control_edits_add(&sandbox->edits, RULE_ALLOW, allow, NULL, job->uid, &changed, NULL, err) < 0)
 		return -1;
-	return control_edits_add(&sandbox->edits, RULE_DENY, deny, 0, job->uid, &changed, NULL, err);
+	return control_edits_add(&sandbox->edits, RULE_DENY, deny, NULL, job->uid, &changed, NULL, err);
 }
 
 /* Microseconds since the epoch, but never one that was given out before, even if the clock went back. */

@@ -149,18 +149,19 @@ edits_find(const struct policy *edits, const struct rule *rule)
 }
 
 static void
-edits_tell(json_t *change, const struct rule *rule)
+edits_tell(json_t *change, const struct rule *rule, uint32_t uses)
 {
-	char word[RULE_TEXT_MAX], until[QUANTITY_TEXT_MAX];
+	char word[RULE_TEXT_MAX], until[QUANTITY_TEXT_MAX] = "", count[32] = "";
 
 	if (change == NULL)
 		return;
 	rule_format(rule, word);
-	if (rule->expires_us == 0)
-		json_array_append_new(change, json_sprintf("+%s %s", edits_action(rule), word));
-	else
-		json_array_append_new(change, json_sprintf("+%s %s until %s", edits_action(rule), word,
-		    quantity_format_instant(rule->expires_us, until)));
+	if (rule->expires_us != 0)
+		quantity_format_instant(rule->expires_us, until);
+	if (uses != 0)
+		snprintf(count, sizeof(count), ", %u use%s", uses, uses == 1 ? "" : "s");
+	json_array_append_new(change, json_sprintf("+%s %s%s%s%s", edits_action(rule), word,
+	    until[0] == '\0' ? "" : " until ", until, count));
 }
 
 /* Grants that ended say nothing any more. */
@@ -175,35 +176,50 @@ edits_drop_expired(struct policy *edits, int64_t now_us)
 	edits->rule_count = kept;
 }
 
-/* The same words again renew: with another deadline, or without one. */
+/* Uses are counted over the rule's whole life: those that are granted now come on top. */
 static int
-edits_add_word(struct policy *edits, enum rule_action action, const char *word, int64_t expires_us, uint32_t uid,
-    json_t *change, struct error *err)
+edits_set_uses(struct rule *rule, const struct control_grant *grant, struct error *err)
+{
+	uint64_t uses = grant->uses == 0 ? 0 : grant->uses + control_usage_of_edit(grant->sandbox, rule);
+
+	if (uses > RULE_USES_MAX)
+		return error_set(err, ERROR_LIMIT, "more than %d uses in all; revoke the rule and allow it anew", RULE_USES_MAX);
+	rule->uses = (uint32_t)uses;
+	return 0;
+}
+
+/* The same words again renew: with another deadline and other uses, or without. */
+static int
+edits_add_word(struct policy *edits, enum rule_action action, const char *word, const struct control_grant *grant,
+    uint32_t uid, json_t *change, struct error *err)
 {
 	struct rule rule, *same;
 
 	if (rule_parse(action, word, &rule, err) < 0)
 		return -1;
-	rule.expires_us = expires_us;
+	snprintf(rule.origin, sizeof(rule.origin), EDITS_BY "%u", uid);
+	rule.expires_us = grant->expires_us;
+	if (edits_set_uses(&rule, grant, err) < 0)
+		return -1;
 	same = edits_find(edits, &rule);
 	if (same != NULL && rule_identical(same, &rule))
 		return 0;
 	if (same == NULL && edits->rule_count >= CONTROL_EDITS_MAX)
 		return error_set(
 		    err, ERROR_LIMIT, "more than %d live edits; write them into a policy file", CONTROL_EDITS_MAX);
-	snprintf(rule.origin, sizeof(rule.origin), EDITS_BY "%u", uid);
 	if (same != NULL)
 		*same = rule;
 	else if (policy_add(edits, &rule, err) < 0)
 		return -1;
-	edits_tell(change, &rule);
+	edits_tell(change, &rule, grant->uses);
 	return 1;
 }
 
 int
-control_edits_add(struct policy *edits, enum rule_action action, const json_t *words, int64_t expires_us, uint32_t uid,
-    size_t *ret_changed, json_t *change, struct error *err)
+control_edits_add(struct policy *edits, enum rule_action action, const json_t *words,
+    const struct control_grant *grant, uint32_t uid, size_t *ret_changed, json_t *change, struct error *err)
 {
+	static const struct control_grant for_good;
 	struct error all = {0}, one;
 	size_t changed = 0;
 
@@ -215,7 +231,7 @@ control_edits_add(struct policy *edits, enum rule_action action, const json_t *w
 
 		if (word == NULL)
 			return error_set(err, ERROR_USAGE, "rules must be an array of strings");
-		rc = edits_add_word(edits, action, word, expires_us, uid, change, &one);
+		rc = edits_add_word(edits, action, word, grant == NULL ? &for_good : grant, uid, change, &one);
 		if (rc < 0)
 			edits_complain(&all, &one);
 		else

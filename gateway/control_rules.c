@@ -8,25 +8,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads {"action": ..., "rules": [...]}; action may be missing when optional (then *ret_any is set). ret_for_s: also "for",
- * seconds from now on that the rules hold, 0 without it; NULL where that makes no sense. */
+/* Reads {"action": ..., "rules": [...]}; action may be missing when optional (then *ret_any is set). ret_grant: also "for",
+ * seconds from applied_us on that the rules hold, and "uses"; NULL where that makes no sense. */
 static int
 rules_read(json_t *body, bool optional, enum rule_action *ret_action, bool *ret_any, json_t **ret_rules,
-    int64_t *ret_for_s, struct error *err)
+    int64_t applied_us, struct control_grant *ret_grant, struct error *err)
 {
-	json_t *action, *duration = NULL;
+	json_t *action, *duration = NULL, *count = NULL;
+	int64_t for_s = 0, uses = 0;
 	const struct control_field fields[] = {
 	    {"action", JSON_STRING, !optional, &action},
 	    {"rules", JSON_ARRAY, true, ret_rules},
 	    {"for", JSON_INTEGER, false, &duration},
+	    {"uses", JSON_INTEGER, false, &count},
 	};
 
-	if (control_json_fields(body, fields, sizeof(fields) / sizeof(fields[0]) - (ret_for_s == NULL), err) < 0)
+	if (control_json_fields(body, fields, ret_grant == NULL ? 2 : sizeof(fields) / sizeof(fields[0]), err) < 0)
 		return -1;
-	if (ret_for_s != NULL) {
-		*ret_for_s = 0;
-		if (control_json_integer(duration, "for", 1, RULE_EXPIRES_AFTER_MAX_S, ret_for_s, err) < 0)
+	if (ret_grant != NULL) {
+		if (control_json_integer(duration, "for", 1, RULE_EXPIRES_AFTER_MAX_S, &for_s, err) < 0 ||
+		    control_json_integer(count, "uses", 1, RULE_USES_MAX, &uses, err) < 0)
 			return -1;
+		ret_grant->expires_us = for_s == 0 ? 0 : applied_us + for_s * 1000000;
+		ret_grant->uses = (uint32_t)uses;
 	}
 	if (json_array_size(*ret_rules) == 0)
 		return error_set(err, ERROR_USAGE, "\"rules\" is empty");
@@ -36,6 +40,8 @@ rules_read(json_t *body, bool optional, enum rule_action *ret_action, bool *ret_
 		return 0;
 	if (strcmp(json_string_value(action), "deny") != 0)
 		return error_set(err, ERROR_USAGE, "\"action\" must be \"allow\" or \"deny\"");
+	if (uses != 0)
+		return error_set(err, ERROR_USAGE, "\"uses\" is for \"allow\" only");
 	*ret_action = RULE_DENY;
 	return 0;
 }
@@ -48,14 +54,15 @@ rules_start(struct control_job *job)
 	enum rule_action action;
 	json_t *words;
 	struct error err;
-	int64_t for_s;
+	struct control_grant grant = {0};
 	bool any;
 
 	if (change == NULL)
 		return;
-	if (rules_read(job->body, false, &action, &any, &words, &for_s, &err) < 0 ||
-	    control_edits_add(&change->edits, action, words, for_s == 0 ? 0 : change->applied_us + for_s * 1000000,
-		job->uid, &change->changed, change->change, &err) < 0) {
+	grant.sandbox = sandbox;
+	if (rules_read(job->body, false, &action, &any, &words, change->applied_us, &grant, &err) < 0 ||
+	    control_edits_add(&change->edits, action, words, &grant, job->uid, &change->changed, change->change, &err) <
+		0) {
 		control_job_fail(job, &err);
 		return;
 	}
@@ -149,7 +156,7 @@ revoke_all(
 	json_t *words;
 	bool any;
 
-	if (rules_read(job->body, true, &action, &any, &words, NULL, err) < 0)
+	if (rules_read(job->body, true, &action, &any, &words, 0, NULL, err) < 0)
 		return -1;
 	for (size_t i = 0; i < json_array_size(words); i++) {
 		const char *word = json_string_value(json_array_get(words, i));

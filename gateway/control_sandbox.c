@@ -229,8 +229,9 @@ control_sandbox_summary(const struct control_sandbox *sandbox)
 }
 
 static json_t *
-sandbox_rules(const struct snapshot *snapshot)
+sandbox_rules(const struct control_sandbox *sandbox)
 {
+	const struct snapshot *snapshot = sandbox->snapshot;
 	json_t *rules = json_array();
 	size_t count = snapshot == NULL ? 0 : snapshot_rule_count(snapshot);
 
@@ -240,6 +241,10 @@ sandbox_rules(const struct snapshot *snapshot)
 
 		if (snapshot_rule_expires_us(snapshot, i) != 0)
 			sandbox_set_time(rule, "expires", snapshot_rule_expires_us(snapshot, i));
+		if (snapshot_rule_uses(snapshot, i) != 0) {
+			json_object_set_new(rule, "uses", json_integer(snapshot_rule_uses(snapshot, i)));
+			json_object_set_new(rule, "used", json_integer((json_int_t)control_usage_of(sandbox, i)));
+		}
 		json_array_append_new(rules, rule);
 	}
 	return rules;
@@ -256,7 +261,7 @@ control_sandbox_full(const struct control_sandbox *sandbox)
 	sandbox_set_mac(object, "gateway_mac", sandbox->gateway_mac);
 	sandbox_set_addr(object, "dns", &sandbox->config.gateway4);
 	sandbox_set_addr(object, "dns6", &sandbox->config.gateway6);
-	json_object_set_new(object, "rules", sandbox_rules(sandbox->snapshot));
+	json_object_set_new(object, "rules", sandbox_rules(sandbox));
 	json_object_set_new(
 	    object, "policy", sandbox->policy_text == NULL ? json_null() : json_string(sandbox->policy_text));
 	edits = sandbox->edits.rule_count == 0 ? NULL : policy_format(&sandbox->edits);

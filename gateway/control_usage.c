@@ -184,6 +184,28 @@ control_usage_take(struct control *control, const struct ipc_message *message)
 	return true;
 }
 
+uint64_t
+control_usage_of(const struct control_sandbox *sandbox, uint32_t rule)
+{
+	const struct msg_usage_row *row = usage_table_find(&sandbox->usage, snapshot_rule_id(sandbox->snapshot, rule));
+
+	return row == NULL ? 0 : row->uses;
+}
+
+uint64_t
+control_usage_of_edit(const struct control_sandbox *sandbox, const struct rule *rule)
+{
+	size_t rules = sandbox->snapshot == NULL ? 0 : snapshot_rule_count(sandbox->snapshot);
+	char word[RULE_TEXT_MAX], text[RULE_TEXT_MAX + 8];
+
+	snprintf(text, sizeof(text), "%s %s", rule->action == RULE_ALLOW ? "allow" : "deny", rule_format(rule, word));
+	for (uint32_t i = 0; i < rules; i++)
+		if (strcmp(snapshot_rule_origin(sandbox->snapshot, i), rule->origin) == 0 &&
+		    strcmp(snapshot_rule_text(sandbox->snapshot, i), text) == 0)
+			return control_usage_of(sandbox, i);
+	return 0;
+}
+
 void
 control_usage_keep(struct control *control, struct control_sandbox *sandbox)
 {

@@ -307,3 +307,35 @@ print(answered, refused)' "$GATEWAY4" >"$LAB/tmp/out"
 	}
 	wait_for 5 counted
 }
+
+@test "allow --uses: so many from now on, shown as used, granted anew by the same words" {
+	sandbox g1 --policy "$(write_policy g1 "allow:
+  - host: news.lab-site.org")"
+	run -0 postern allow g1 echo.lab-site.org:7 --uses 1 --for 1h
+	matches "answer" '\+allow echo.lab-site.org:7 until 20.*, 1 use$' "$output"
+	echoes g1 4
+	echoes_not g1 4
+	run -0 postern show g1
+	matches "show" 'allow echo.lab-site.org:7 .*until 20.*, 1 of 1 used' "$output"
+	run -0 postern allow g1 echo.lab-site.org:7 --uses 2
+	run -0 postern show g1
+	matches "show" '1 of 3 used' "$output"
+	echoes g1 4
+	echoes g1 6
+	mark
+	echoes_not g1 4
+	far_none "^tcp .* 7 .*S"
+	equal "ends" 2 "$(log_count g1 '.event == "grant_used_up"')"
+	run -0 postern revoke g1 echo.lab-site.org:7
+	run -0 postern allow g1 echo.lab-site.org:7 --uses 1
+	echoes g1 6
+	echoes_not g1 6
+	# Without a count: any number.
+	run -0 postern allow g1 echo.lab-site.org:7
+	echoes g1 4
+	echoes g1 6
+	run -2 postern allow g1 echo.lab-site.org:7 --uses 0
+	run -2 postern allow g1 echo.lab-site.org:7 --uses some
+	run -2 postern deny g1 echo.lab-site.org:7 --uses 1
+	equal "API" 400 "$(api POST /v1/sandboxes/g1/rules '{"action":"deny","rules":["x.lab-site.org"],"uses":1}')"
+}

@@ -256,13 +256,13 @@ edits_keep_who_made_them(void **state)
 		json_t *words = json_pack("[s]", allow[i]);
 
 		assert_int_equal(
-		    control_edits_add(&made, RULE_ALLOW, words, 0, (uint32_t)(1000 + i), &changed, NULL, &err), 0);
+		    control_edits_add(&made, RULE_ALLOW, words, NULL, (uint32_t)(1000 + i), &changed, NULL, &err), 0);
 		json_decref(words);
 	}
 	{
 		json_t *words = json_pack("[s]", deny[0]);
 
-		assert_int_equal(control_edits_add(&made, RULE_DENY, words, 0, 0, &changed, NULL, &err), 0);
+		assert_int_equal(control_edits_add(&made, RULE_DENY, words, NULL, 0, &changed, NULL, &err), 0);
 		json_decref(words);
 	}
 	assert_int_equal(changed, 5);
