@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/policy.h"
 #include "cli/policy_replay.h"
+#include "cli/policy_suggest.h"
 #include "cli/policy_text.h"
 
 #include "base/clock.h"
@@ -328,7 +329,7 @@ cli_policy(int argc, char **argv)
 {
 	static const struct policy_command commands[] = {
 	    {"check", policy_check}, {"show", policy_show}, {"apply", policy_apply}, {"diff", policy_diff},
-	    {"replay", policy_replay}};
+	    {"replay", policy_replay}, {"suggest", policy_suggest}};
 
 	return policy_dispatch(commands, sizeof(commands) / sizeof(commands[0]), argc, argv);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-3.0-or-later
-# What a sandbox did, held against a policy that it does not have yet: replay, without the daemon, too.
+# What a sandbox did, held against a policy that it does not have yet (replay), and made into one (suggest).
 
 bats_require_minimum_version 1.5.0
 load ../lab/lab
@@ -86,4 +86,62 @@ setup() {
 	run -2 postern policy replay "$LAB/tmp/wide.yaml"
 	matches "message" "--sandbox" "$output"
 	run -2 postern policy replay "$LAB/tmp/wide.yaml" --sandbox task --since tomorrow
+}
+
+@test "a suggested policy, applied to a fresh sandbox, lets the same workload pass and nothing else" {
+	sandbox learned --allow '*.lab-site.org:7,80,443' --allow 'lab-a.com' --allow '*.lab-a.com'
+	workload learned
+	guest learned curl -sS -o /dev/null https://www.lab-a.com/
+	guest_fails learned curl -sS https://metadata.google.internal/
+	# A name that would break out of a comment, a string and a terminal.
+	guest learned "$LAB_DIR/query.py" "$GATEWAY4:53" >/dev/null <<-'TABLE'
+		dns_denied query("a\"\n  - host: \x1b[2J", "lab-b", "net")
+	TABLE
+	log_has learned '.reason == "dns_denied"'
+	log_has learned '.qname == "www.lab-a.com" and .verdict == "allowed"'
+	log_has learned '.dport == 7 and .verdict == "allowed"'
+	log_has learned '.reason == "never_name"'
+	postern policy suggest learned --since 1h >"$LAB/tmp/suggested.yaml"
+	run -0 cat "$LAB/tmp/suggested.yaml"
+	matches "exact host" '^  - host: "news.lab-site.org"  # allowed [0-9]+ so far; 20[0-9T:-]+Z to 20[0-9T:-]+Z$' "$output"
+	matches "port" '^    ports: \[7\]$' "$output"
+	matches "siblings" '^  - host: "\*.lab-a.com"  # allowed' "$output"
+	matches "one of them" '^  # six.lab-a.com: allowed' "$output"
+	matches "never list" '^# left out: metadata.google.internal: .*can never be allowed' "$output"
+	matches "counted" '^# left out: 1 records about names and addresses that no rule can say' "$output"
+	equal "rules" 3 "$(grep -c '^  - ' "$LAB/tmp/suggested.yaml")"
+	run -1 grep -P '[^\x20-\x7e]' "$LAB/tmp/suggested.yaml"
+
+	run -0 postern policy check "$LAB/tmp/suggested.yaml"
+	run -0 postern policy replay "$LAB/tmp/suggested.yaml" --sandbox learned
+	sandbox fresh
+	guest_fails fresh curl -sS https://news.lab-site.org/
+	run -0 postern policy apply fresh "$LAB/tmp/suggested.yaml"
+	workload fresh
+	guest fresh curl -sS -o /dev/null https://www.lab-a.com/
+	mark
+	guest_fails fresh curl -sS https://www.lab-site.org/
+	guest_fails fresh curl -sS https://www.lab-b.net/
+	guest_fails fresh curl -sS https://echo.lab-site.org/
+	guest_fails fresh bash -c 'exec 3<>/dev/tcp/news.lab-site.org/7'
+	dns_not_asked www.lab-site.org
+	dns_not_asked www.lab-b.net
+	far_none '> 45\.45\.45\.10 7 '
+	log_has fresh '.qname == "www.lab-site.org" and .reason == "no_rule"'
+}
+
+@test "what was denied is suggested as such, and what a deny rule refused is not" {
+	sandbox denied --deny www.lab-b.net
+	guest_fails denied curl -sS https://www.lab-cname.com/
+	guest_fails denied curl -sS https://www.lab-b.net/
+	log_has denied '.qname == "www.lab-b.net" and .reason == "rule_deny"'
+	posternd_stop
+	run -0 postern policy suggest denied
+	posternd_start
+	matches "denied" '^  - host: "www.lab-cname.com"  # denied [0-9]+ so far' "$output"
+	matches "counted" '^# left out: [0-9]+ records refused by a deny rule' "$output"
+	run -1 grep -c lab-b <<<"$output"
+	run -1 postern policy suggest nosuch
+	matches "message" "no sandbox nosuch" "$output"
+	run -2 postern policy suggest denied -o json
 }

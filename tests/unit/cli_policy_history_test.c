@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Recorded history against a policy: postern policy replay, row by row. */
+/* Recorded history: against a policy, row by row (replay), and as one (suggest). */
 #include "audit/record.h"
 #include "base/clock.h"
 #include "cli/policy_history.h"
 #include "cli/policy_replay.h"
+#include "cli/policy_suggest.h"
 #include "policy/policy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -193,6 +196,159 @@ counts_do_not_wrap(void **state)
 	assert_int_equal(count, INT64_MAX);
 }
 
+/* What is suggested for these rows; the caller frees it. */
+static char *
+suggestion(const struct query_row *rows, size_t count)
+{
+	struct suggest *suggest = suggest_new();
+	struct error err;
+	char *text;
+
+	assert_non_null(suggest);
+	for (size_t i = 0; i < count; i++)
+		suggest_row(&rows[i], suggest);
+	text = suggest_format(suggest, "task", 1700000000000000, &err);
+	if (text == NULL)
+		fail_msg("%s", err.text);
+	suggest_free(suggest);
+	return text;
+}
+
+static void
+suggest_is_minimal(void **state)
+{
+	struct query_row rows[] = {
+	    question("news.example.com", ALLOWED),
+	    connection("news.example.com", GOOD, 443, ALLOWED, NAME_SOURCE_SNI),
+	    connection("echo.example.com", GOOD, 9002, ALLOWED, NAME_SOURCE_LEASE),
+	    connection("echo.example.com", GOOD, 7, NO_RULE, NAME_SOURCE_LEASE),
+	    connection("echo.example.com", GOOD, 5000, ALLOWED, NAME_SOURCE_LEASE),
+	    connection("echo.example.com", GOOD, 443, VERDICT_DENIED, REASON_RULE_DENY, NAME_SOURCE_CLAIM),
+	    question("wanted.example.net", NO_RULE),
+	    connection("said.example.org", "140.82.112.3", 22, ALLOWED, NAME_SOURCE_CIDR),
+	    connection(NULL, "140.82.112.4", 22, VERDICT_DENIED, REASON_NOT_LEASED, 0),
+	    question("2.0.16.172.in-addr.arpa", ALLOWED),
+	    question("metadata.google.internal", VERDICT_DENIED, REASON_NEVER_NAME),
+	};
+	char *text;
+
+	(void)state;
+	rows[4].proto = IPPROTO_UDP;
+	rows[6].count = 3;
+	text = suggestion(rows, COUNT(rows));
+	assert_string_equal(text,
+	    "# What task tried since 2023-11-14T22:13:20Z, denied attempts included.\n"
+	    "# Read every line before you apply it: a guest can try anything.\n"
+	    "version: 1\n"
+	    "allow:\n"
+	    "  - host: \"news.example.com\"  # allowed 2 so far; 2023-11-14T22:13:20Z to 2023-11-14T22:13:20Z\n"
+	    "  - host: \"echo.example.com\"  # allowed 2, denied 1 so far; 2023-11-14T22:13:20Z to "
+	    "2023-11-14T22:13:20Z\n"
+	    "    ports: [7, 9002]\n"
+	    "  - host: \"echo.example.com\"  # allowed 2, denied 1 so far; 2023-11-14T22:13:20Z to "
+	    "2023-11-14T22:13:20Z\n"
+	    "    ports: [5000]\n"
+	    "    udp: true\n"
+	    "  - host: \"wanted.example.net\"  # denied 3 so far; 2023-11-14T22:13:20Z to 2023-11-14T22:13:20Z\n"
+	    "  - cidr: \"140.82.112.3/32\"  # allowed 1 so far; 2023-11-14T22:13:20Z to 2023-11-14T22:13:20Z\n"
+	    "    ports: [22]\n"
+	    "# left out: metadata.google.internal: host name 'metadata.google.internal' can never be allowed: GCP "
+	    "metadata "
+	    "(metadata.google.internal)\n"
+	    "# left out: 1 records to addresses that it had not resolved\n"
+	    "# left out: 1 records refused by a deny rule or by a rule's end\n");
+	free(text);
+}
+
+static void
+suggest_groups_siblings_of_one_party_with_the_same_ports(void **state)
+{
+	const struct {
+		const char *names[4];
+		const char *wanted, *unwanted;
+	} cases[] = {
+	    {{"a.example.com", "b.example.com", "c.d.example.com", "example.com"},
+		"  - host: \"*.example.com\"  # allowed 3", "host: \"a.example.com\""},
+	    /* Too few; the domain itself is none of them. */
+	    {{"a.example.com", "b.example.com", "example.com", NULL}, "host: \"a.example.com\"", "*."},
+	    /* Names of strangers: a public suffix, a host of many parties' pages, an object store. */
+	    {{"a.co.uk", "b.co.uk", "c.co.uk", "d.co.uk"}, "host: \"c.co.uk\"", "*."},
+	    {{"a.github.io", "b.github.io", "c.github.io", "d.github.io"}, "host: \"c.github.io\"", "*."},
+	    {{"a.s3.amazonaws.com", "b.s3.amazonaws.com", "c.s3.amazonaws.com", NULL}, "host: \"c.s3.amazonaws.com\"",
+		"*."},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct query_row rows[4];
+		size_t count = 0;
+		char *text;
+
+		for (; count < 4 && cases[i].names[count] != NULL; count++)
+			rows[count] = connection(cases[i].names[count], GOOD, 443, ALLOWED, NAME_SOURCE_SNI);
+		text = suggestion(rows, count);
+		if (strstr(text, cases[i].wanted) == NULL || strstr(text, cases[i].unwanted) != NULL)
+			fail_msg("case %zu: %s", i, text);
+		/* Other ports: not the same rule. */
+		rows[0].dport = 22;
+		free(text);
+		text = suggestion(rows, count < 4 ? count : 3);
+		assert_null(strstr(text, "*."));
+		free(text);
+	}
+}
+
+static void
+suggest_lets_no_bytes_of_the_guest_through(void **state)
+{
+	struct query_row rows[] = {
+	    question("a\"\n  - host: \"evil.example.com", NO_RULE),
+	    question("\x1b[2Jx.example.com", NO_RULE),
+	    question("UPPER.example.com", NO_RULE),
+	    question("*.example.com", NO_RULE),
+	    question("single", NO_RULE),
+	    question("xn--a.example.com", NO_RULE),
+	    question("-.example.com", NO_RULE),
+	    question("1.e5", NO_RULE),
+	    question("", NO_RULE),
+	    connection("x.example.org", GOOD, 53, NO_RULE, NAME_SOURCE_CLAIM),
+	    connection("x.example.org", GOOD, 443, ALLOWED, NAME_SOURCE_SNI),
+	};
+	char *text;
+
+	(void)state;
+	rows[0].name_raw = rows[0].name;
+	rows[0].reason = REASON_DNS_DENIED;
+	rows[1].name_raw = rows[1].name;
+	rows[9].count = INT64_MAX;
+	rows[10].ts_us = INT64_MIN;
+	text = suggestion(rows, COUNT(rows));
+	for (const char *c = text; *c != '\0'; c++)
+		assert_true(*c == '\n' || (*c >= 0x20 && *c <= 0x7e));
+	assert_null(strstr(text, "evil"));
+	assert_non_null(strstr(text, "# left out: 5 records about names and addresses that no rule can say\n"));
+	assert_non_null(strstr(text, "  - host: \"x.example.org\"  # allowed 1, denied 9223372036854775807 so far"));
+	assert_non_null(strstr(text, "# left out: single: "));
+	free(text);
+	text = suggestion(rows, 0);
+	assert_non_null(strstr(text, "allow:\n  []\n"));
+	free(text);
+}
+
+static void
+suggest_does_not_repeat_a_port_scan(void **state)
+{
+	static struct query_row rows[1000];
+	char *text;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++)
+		rows[i] = connection("x.example.com", GOOD, 1000 + (int64_t)i, NO_RULE, NAME_SOURCE_LEASE);
+	text = suggestion(rows, COUNT(rows));
+	assert_non_null(strstr(text, "; 984 more at ports left out\n    ports: [1000, 1001, "));
+	free(text);
+}
+
 int
 main(void)
 {
@@ -201,6 +357,10 @@ main(void)
 	    cmocka_unit_test(replay_leaves_out_what_no_policy_changes),
 	    cmocka_unit_test(targets_are_said_in_one_way),
 	    cmocka_unit_test(counts_do_not_wrap),
+	    cmocka_unit_test(suggest_is_minimal),
+	    cmocka_unit_test(suggest_groups_siblings_of_one_party_with_the_same_ports),
+	    cmocka_unit_test(suggest_lets_no_bytes_of_the_guest_through),
+	    cmocka_unit_test(suggest_does_not_repeat_a_port_scan),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
