@@ -57,8 +57,8 @@ struct history_source {
 int history_source_set(
     struct history_source *source, const char *db, const char *sandbox, const char *since, struct error *err);
 
-/* Call handler for each connection and question, oldest first. 0; -1, also with ERROR_NOT_FOUND when there is none: that
- * a sandbox is misspelt must not look like a good answer. */
+/* Call handler for each connection and question, oldest first. 0; -1, also with ERROR_NOT_FOUND when there is none: a
+ * slip in the name or the time must not look like a good answer. */
 int history_read(const struct history_source *source, void (*handler)(const struct query_row *row, void *context),
     void *context, struct error *err);
 
