@@ -152,7 +152,7 @@ gateway_judge(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, ui
 		verdict.rule = by_addr.lapsed;
 		verdict.detail = gateway_lapsed_detail(sandbox, by_addr.lapsed);
 	}
-	if (verdict.verdict == VERDICT_ALLOWED || by_addr.verdict != VERDICT_ALLOWED)
+	if (by_addr.verdict != VERDICT_ALLOWED || (verdict.verdict == VERDICT_ALLOWED && !verdict.learned))
 		return verdict;
 	/* An address rule covers it. What the guest claims is not proven, but must not be a name that is refused. */
 	if (verdict.reason == REASON_RULE_DENY || verdict.reason == REASON_NEVER_NAME)

@@ -30,6 +30,7 @@ write_policy() {
 LEARN="mode: learn
 allow:
   - host: www.lab-a.com
+  - {cidr: $NET4.$ECHO/32, ports: [9000]}
 deny:
   - host: lab-b.net
   - cidr: $NET4.$CDN/32"
@@ -43,10 +44,12 @@ deny:
 	log_has l1 '.kind == "flow" and .name == "news.lab-site.org" and .dport == 443 and .learned and .name_source == "sni"'
 	log_has l1 '.kind == "flow" and .name == "news.lab-site.org" and .dport == 80 and .learned and .name_source == "host"'
 	# A port that no rule names, of a name that was resolved.
-	run -0 --separate-stderr guest l1 "$LAB_DIR/client.py" --half-close tcp echo.lab-site.org 9000 hello
+	run -0 --separate-stderr guest l1 "$LAB_DIR/client.py" --family 6 --half-close tcp echo.lab-site.org 9000 hello
 	equal "echo" hello "$output"
 	log_has l1 '.kind == "flow" and .dport == 9000 and .learned and .name == "echo.lab-site.org" and .name_source == "lease"'
-	# What a rule allows is not marked.
+	# What a rule allows is not marked, be it by name or by address.
+	run -0 --separate-stderr guest l1 "$LAB_DIR/client.py" --family 4 --half-close tcp echo.lab-site.org 9000 hello
+	log_has l1 '.kind == "flow" and .dport == 9000 and .name_source == "cidr" and (has("learned") | not)'
 	run -0 guest l1 curl -sS https://www.lab-a.com/
 	log_has l1 '.kind == "flow" and .name == "www.lab-a.com" and .rule != "mode: learn" and (has("learned") | not)'
 }
