@@ -307,6 +307,8 @@ void control_test_handler(struct control_request *request, json_t *body);
 
 /* The keeper's word on what a sandbox has used up. False when it is malformed. */
 bool control_usage_take(struct control *control, const struct ipc_message *message);
+/* What is used up is no rule for "postern test" either. */
+void control_usage_retire(struct control_sandbox *sandbox);
 /* How often a rule of the policy in force was used. */
 uint64_t control_usage_of(const struct control_sandbox *sandbox, uint32_t rule);
 /* Likewise one that may be in force, as an edit. */

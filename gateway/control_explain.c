@@ -56,6 +56,20 @@ explain_deny(struct explain *explain, enum reason reason, uint32_t rule)
 	explain->rule = rule;
 }
 
+/* A decision as a gateway takes it (gateway/judge.c): learning lets TCP through, and a grant that ended is named. */
+static struct decision
+explain_as_taken(struct decision decision, uint8_t proto)
+{
+	if (decision.learnable && decision.reason == REASON_NO_RULE && proto == IPPROTO_TCP) {
+		decision.verdict = VERDICT_ALLOWED;
+		decision.reason = REASON_ALLOWED;
+	} else if (decision.lapsed != SNAPSHOT_NO_RULE) {
+		decision.reason = REASON_EXPIRED;
+		decision.rule = decision.lapsed;
+	}
+	return decision;
+}
+
 /* A decision as a step. */
 static void
 explain_decision(struct explain *explain, const char *step, struct decision decision, const char *about)
@@ -63,7 +77,13 @@ explain_decision(struct explain *explain, const char *step, struct decision deci
 	bool allowed = decision.verdict == VERDICT_ALLOWED;
 	const char *result = allowed ? "ok" : "denied";
 
-	if (decision.rule != SNAPSHOT_NO_RULE)
+	if (decision.reason == REASON_EXPIRED)
+		explain_step(explain, step, result, "%s: no longer by %s (%s), which has expired or is used up", about,
+		    snapshot_rule_text(explain->snapshot, decision.rule),
+		    snapshot_rule_origin(explain->snapshot, decision.rule));
+	else if (allowed && decision.rule == SNAPSHOT_NO_RULE)
+		explain_step(explain, step, result, "%s: no rule allows it, mode: learn lets it through", about);
+	else if (decision.rule != SNAPSHOT_NO_RULE)
 		explain_step(explain, step, result, "%s: %s (%s)", about,
 		    snapshot_rule_text(explain->snapshot, decision.rule),
 		    snapshot_rule_origin(explain->snapshot, decision.rule));
@@ -174,13 +194,15 @@ explain_by_name(struct explain *explain, const struct msg_leases_done *leases)
 
 	if (!explain_name(explain))
 		return;
-	dns = snapshot_decide_dns(explain->snapshot, &explain->target.name, clock_real_us());
+	dns = explain_as_taken(
+	    snapshot_decide_dns(explain->snapshot, &explain->target.name, clock_real_us()), IPPROTO_TCP);
 	explain_decision(
 	    explain, "dns", dns, dns.verdict == VERDICT_ALLOWED ? "may be resolved" : "may not be resolved");
 	if (dns.verdict != VERDICT_ALLOWED)
 		return;
-	host = snapshot_decide_host(
-	    explain->snapshot, &explain->target.name, explain->target.proto, explain->target.port, clock_real_us());
+	host = explain_as_taken(snapshot_decide_host(explain->snapshot, &explain->target.name, explain->target.proto,
+				    explain->target.port, clock_real_us()),
+	    explain->target.proto);
 	explain_decision(explain, "rule", host, explain->shown);
 	if (host.verdict != VERDICT_ALLOWED)
 		return;
@@ -205,8 +227,9 @@ explain_leases_of_addr(struct explain *explain, const struct msg_leases_done *le
 		if (!addr_equal(&row->addr, &target->addr))
 			continue;
 		found++;
-		decision =
-		    snapshot_decide_host(explain->snapshot, &row->name, target->proto, target->port, clock_real_us());
+		decision = explain_as_taken(snapshot_decide_host(explain->snapshot, &row->name, target->proto,
+						target->port, clock_real_us()),
+		    target->proto);
 		explain_step(explain, "lease", decision.verdict == VERDICT_ALLOWED ? "ok" : "denied",
 		    "resolved by this sandbox as %s, for another %u s", row->name.text, row->left_s);
 		if (decision.verdict != VERDICT_ALLOWED)
@@ -233,7 +256,12 @@ explain_by_addr(struct explain *explain, const struct msg_leases_done *leases)
 	explain_step(explain, "address", "ok", "%s is not on the never list", explain->shown);
 	decision = snapshot_decide_addr(explain->snapshot, &target->addr, target->proto, target->port, clock_real_us());
 	if (decision.reason == REASON_NO_RULE) {
-		explain_step(explain, "rule", "info", "no rule is about this address");
+		if (decision.lapsed == SNAPSHOT_NO_RULE)
+			explain_step(explain, "rule", "info", "no rule is about this address");
+		else
+			explain_step(explain, "rule", "info", "%s (%s) has expired or is used up",
+			    snapshot_rule_text(explain->snapshot, decision.lapsed),
+			    snapshot_rule_origin(explain->snapshot, decision.lapsed));
 		explain_leases_of_addr(explain, leases);
 		return;
 	}

@@ -175,6 +175,7 @@ restore_compile(const struct control *control, struct control_sandbox *sandbox, 
 		if (rc < 0)
 			return -1;
 	}
+	control_usage_retire(sandbox);
 	snapshot_hash(sandbox->snapshot, hash);
 	if (strcmp(hash, sandbox->hash) != 0)
 		sandbox->generation = ++sandbox->last_generation;

@@ -167,6 +167,7 @@ control_usage_take(struct control *control, const struct ipc_message *message)
 	const struct msg_usage *usage = message->body;
 	struct control_sandbox *sandbox;
 	uint64_t uses;
+	bool used;
 	int rc;
 
 	if (!msg_usage_valid(usage, message->header.size))
@@ -178,10 +179,25 @@ control_usage_take(struct control *control, const struct ipc_message *message)
 	rc = usage_table_take(&sandbox->usage, usage);
 	if (rc < 0)
 		log_warnx("%s: what it used cannot be kept: %s", sandbox->name, strerror(-rc));
+	used = usage_uses(&sandbox->usage) > uses;
 	if (rc > 0)
-		usage_schedule(control, sandbox,
-		    usage_uses(&sandbox->usage) > uses ? CONTROL_USAGE_USES_MS : CONTROL_USAGE_BYTES_MS);
+		usage_schedule(control, sandbox, used ? CONTROL_USAGE_USES_MS : CONTROL_USAGE_BYTES_MS);
+	if (used && sandbox->snapshot != NULL)
+		control_usage_retire(sandbox);
 	return true;
+}
+
+void
+control_usage_retire(struct control_sandbox *sandbox)
+{
+	size_t rules = snapshot_rule_count(sandbox->snapshot);
+
+	for (uint32_t rule = 0; rule < rules; rule++) {
+		uint32_t uses = snapshot_rule_uses(sandbox->snapshot, rule);
+
+		if (uses != 0 && control_usage_of(sandbox, rule) >= uses)
+			snapshot_rule_retire(sandbox->snapshot, rule);
+	}
 }
 
 uint64_t
@@ -211,4 +227,5 @@ control_usage_keep(struct control *control, struct control_sandbox *sandbox)
 {
 	if (usage_table_keep(&sandbox->usage, sandbox->snapshot))
 		usage_schedule(control, sandbox, CONTROL_USAGE_USES_MS);
+	control_usage_retire(sandbox);
 }

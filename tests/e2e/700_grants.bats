@@ -136,6 +136,8 @@ USES="allow:
 	log_has u1 '.verdict == "denied" and .reason == "expired" and .detail == "used up" and .dst == "'"$NET4.$ECHO"'"'
 	dns_not_asked echo.lab-site.org
 	far_none "^tcp .* 7 .*S"
+	run -1 postern test u1 echo.lab-site.org:7
+	matches "test" 'used up' "$output"
 	# An edit changes nothing about it.
 	run -0 postern allow u1 www.lab-a.com
 	echoes_not u1 4

@@ -47,6 +47,10 @@ deny:
 	run -0 --separate-stderr guest l1 "$LAB_DIR/client.py" --family 6 --half-close tcp echo.lab-site.org 9000 hello
 	equal "echo" hello "$output"
 	log_has l1 '.kind == "flow" and .dport == 9000 and .learned and .name == "echo.lab-site.org" and .name_source == "lease"'
+	run -0 postern test l1 news.lab-site.org
+	matches "test" "mode: learn lets it through" "$output"
+	run -1 postern test l1 lab-b.net
+	run -1 postern test l1 "$NET4.$OTHER:443"
 	# What a rule allows is not marked, be it by name or by address.
 	run -0 --separate-stderr guest l1 "$LAB_DIR/client.py" --family 4 --half-close tcp echo.lab-site.org 9000 hello
 	log_has l1 '.kind == "flow" and .dport == 9000 and .name_source == "cidr" and (has("learned") | not)'
