@@ -80,13 +80,15 @@ suggest_order(const void *a, const void *b)
 	return order != 0 ? order : suggest_compare(left, right);
 }
 
-/* How many targets from the first one on go into one rule? More than one: hosts below one domain, with the same ports. */
+/* How many targets from the first one on go into one rule? More than one: hosts below one domain, with the same ports, of
+ * which one was let through already: names that a guest only asked for must not open a domain of its choice. */
 static size_t
 suggest_siblings(const struct suggest_target *first, size_t count)
 {
 	char wildcard[NAME_TEXT_MAX + 3];
 	struct name domain;
 	struct error err;
+	bool known = first->allowed > 0;
 	size_t siblings = 1;
 
 	if (!first->named || first->domain_at == 0)
@@ -94,9 +96,9 @@ suggest_siblings(const struct suggest_target *first, size_t count)
 	while (siblings < count && first[siblings].named && !first[siblings].refused &&
 	    strcmp(suggest_domain(first), suggest_domain(&first[siblings])) == 0 &&
 	    memcmp(&first->ports, &first[siblings].ports, sizeof(first->ports)) == 0)
-		siblings++;
+		known |= first[siblings++].allowed > 0;
 	snprintf(wildcard, sizeof(wildcard), "*.%s", suggest_domain(first));
-	if (siblings < SUGGEST_SIBLINGS_MIN ||
+	if (siblings < SUGGEST_SIBLINGS_MIN || !known ||
 	    name_canonical(suggest_domain(first), strlen(suggest_domain(first)), &domain) != NAME_OK ||
 	    shared_span_of(&domain, NULL) != SHARED_SPAN_ONE || suggest_refused(wildcard, &err))
 		return 1;
