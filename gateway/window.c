@@ -7,7 +7,7 @@ void
 window_init(struct window *window, int64_t span_ms)
 {
 	memset(window, 0, sizeof(*window));
-	window->part_ms = span_ms / WINDOW_PARTS;
+	window->part_ms = span_ms / WINDOW_STEPS;
 }
 
 uint64_t

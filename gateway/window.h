@@ -5,11 +5,12 @@
 
 #include <stdint.h>
 
-/* Steps of a window: it forgets what is older than its span, and younger than one step more. */
-#define WINDOW_PARTS 50
+/* Steps that a window slides in: it forgets what is older than its span by up to one of them, and nothing younger. */
+#define WINDOW_STEPS 50
+#define WINDOW_PARTS (WINDOW_STEPS + 1)
 
 struct window {
-	int64_t part_ms; /* span divided by WINDOW_PARTS */
+	int64_t part_ms; /* span divided by WINDOW_STEPS */
 	int64_t at;      /* number of the newest part since the clock began */
 	uint64_t sum;
 	uint32_t parts[WINDOW_PARTS];
