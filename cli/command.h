@@ -62,6 +62,9 @@ int cli_status(int argc, char **argv);
 
 /* What came of a change of a policy (rules.c): an answer of the rules and policy endpoints. */
 void rules_print(const json_t *answer);
+/* --if-generation, for every command that changes a policy: text (may be NULL) into the request. 0 or -1. */
+#define RULES_IF_GENERATION_HELP "only if this generation is in force: nobody changed it meanwhile"
+int rules_if_generation(const char *text, json_t *request, struct error *err);
 int cli_doctor(int argc, char **argv);
 
 #endif

@@ -211,12 +211,14 @@ policy_show(int argc, char **argv)
 static int
 policy_apply(int argc, char **argv)
 {
+	const char *if_generation = NULL;
 	bool dry_run = false;
 	const struct args_option options[] = {
 	    {0, "dry-run", NULL, "only say what would change and which connections would be cut", &dry_run, NULL, NULL},
+	    {0, "if-generation", "N", RULES_IF_GENERATION_HELP, NULL, &if_generation, NULL},
 	};
 	static struct command command;
-	int status = command_parse(argc, argv, options, 1, 2, 2, &command);
+	int status = command_parse(argc, argv, options, 2, 2, 2, &command);
 	char path[CLIENT_PATH_MAX];
 	json_t *request, *answer = NULL, *warning;
 	struct error err;
@@ -231,6 +233,8 @@ policy_apply(int argc, char **argv)
 		rc = client_sandbox_path(command.words.items[0], "/policy", path, &err);
 	if (rc == 0 && dry_run)
 		json_object_set_new(request, "preview", json_true());
+	if (rc == 0)
+		rc = rules_if_generation(if_generation, request, &err);
 	if (rc == 0)
 		rc = client_request("PUT", path, request, &answer, &err);
 	json_decref(request);

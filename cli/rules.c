@@ -9,6 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What a rule is asked for with. */
+struct rules_grant {
+	uint32_t for_s;            /* 0: for good */
+	int64_t uses;              /* 0: any number */
+	const char *if_generation; /* as typed; NULL: whatever it is */
+};
+
 void
 rules_print(const json_t *answer)
 {
@@ -28,9 +35,24 @@ rules_print(const json_t *answer)
 	    preview ? "would be cut; nothing was changed" : "cut");
 }
 
+int
+rules_if_generation(const char *text, json_t *request, struct error *err)
+{
+	char *end;
+	long long generation;
+
+	if (text == NULL)
+		return 0;
+	generation = strtoll(text, &end, 10);
+	if (text[0] < '0' || text[0] > '9' || *end != '\0' || generation > UINT32_MAX)
+		return error_set(err, ERROR_USAGE, "--if-generation %s: give the number that postern show prints", text);
+	json_object_set_new(request, "if_generation", json_integer(generation));
+	return 0;
+}
+
 /* Send the words (parsed already) and show what came of it. */
 static int
-rules_send(const char *method, const struct command *command, const char *action, uint32_t for_s, int64_t uses,
+rules_send(const char *method, const struct command *command, const char *action, const struct rules_grant *grant,
     json_t *rules)
 {
 	json_t *request = json_pack("{s:o, s:s*}", "rules", rules, "action", action), *answer, *warning;
@@ -39,10 +61,12 @@ rules_send(const char *method, const struct command *command, const char *action
 	size_t i;
 	int rc = client_sandbox_path(command->words.items[0], "/rules", path, &err);
 
-	if (for_s != 0)
-		json_object_set_new(request, "for", json_integer(for_s));
-	if (uses != 0)
-		json_object_set_new(request, "uses", json_integer(uses));
+	if (grant->for_s != 0)
+		json_object_set_new(request, "for", json_integer(grant->for_s));
+	if (grant->uses != 0)
+		json_object_set_new(request, "uses", json_integer(grant->uses));
+	if (rc == 0)
+		rc = rules_if_generation(grant->if_generation, request, &err);
 	if (rc == 0)
 		rc = client_request(method, path, request, &answer, &err);
 	json_decref(request);
@@ -72,33 +96,34 @@ static int
 rules_add(int argc, char **argv, enum rule_action action)
 {
 	const char *duration = NULL, *count = NULL;
+	struct rules_grant grant = {0};
 	const struct args_option options[] = {
+	    {0, "if-generation", "N", RULES_IF_GENERATION_HELP, NULL, &grant.if_generation, NULL},
 	    {0, "for", "DURATION", "only for so long: 30s, 10m, 2h, 7d; then connections that need it are cut", NULL,
 		&duration, NULL},
 	    {0, "uses", "N", "only for so many connections", NULL, &count, NULL},
 	};
-	size_t options_count = action == RULE_ALLOW ? 2 : 1;
+	size_t options_count = action == RULE_ALLOW ? 3 : 2;
 	static struct command command;
 	int status = command_parse(argc, argv, options, options_count, 2, ARGS_LIST_MAX, &command);
-	uint32_t for_s = 0;
-	int64_t uses = 0;
 	struct error err;
 	json_t *rules;
 
 	if (status >= 0)
 		return status;
-	if (duration != NULL && !quantity_parse_duration(duration, strlen(duration), RULE_EXPIRES_AFTER_MAX_S, &for_s)) {
+	if (duration != NULL &&
+	    !quantity_parse_duration(duration, strlen(duration), RULE_EXPIRES_AFTER_MAX_S, &grant.for_s)) {
 		error_set(&err, ERROR_USAGE, "--for %s: give a duration as 30s, 10m, 2h or 7d", duration);
 		return command_fail(&err);
 	}
-	if (count != NULL && (uses = rules_count(count)) == 0) {
+	if (count != NULL && (grant.uses = rules_count(count)) == 0) {
 		error_set(&err, ERROR_USAGE, "--uses %s: give a number from 1 to %d", count, RULE_USES_MAX);
 		return command_fail(&err);
 	}
 	rules = policy_text_rules(action, command.words.items + 1, command.words.count - 1, &err);
 	if (rules == NULL)
 		return command_fail(&err);
-	return rules_send("POST", &command, action == RULE_ALLOW ? "allow" : "deny", for_s, uses, rules);
+	return rules_send("POST", &command, action == RULE_ALLOW ? "allow" : "deny", &grant, rules);
 }
 
 int
@@ -117,12 +142,14 @@ int
 cli_revoke(int argc, char **argv)
 {
 	bool allow = false, deny = false;
+	struct rules_grant grant = {0};
 	const struct args_option options[] = {
+	    {0, "if-generation", "N", RULES_IF_GENERATION_HELP, NULL, &grant.if_generation, NULL},
 	    {0, "allow", NULL, "only allow rules", &allow, NULL, NULL},
 	    {0, "deny", NULL, "only deny rules", &deny, NULL, NULL},
 	};
 	static struct command command;
-	int status = command_parse(argc, argv, options, 2, 2, ARGS_LIST_MAX, &command);
+	int status = command_parse(argc, argv, options, 3, 2, ARGS_LIST_MAX, &command);
 	struct error err;
 	json_t *rules;
 
@@ -136,5 +163,5 @@ cli_revoke(int argc, char **argv)
 	rules = policy_text_rules(RULE_DENY, command.words.items + 1, command.words.count - 1, &err);
 	if (rules == NULL)
 		return command_fail(&err);
-	return rules_send("DELETE", &command, allow ? "allow" : deny ? "deny" : NULL, 0, 0, rules);
+	return rules_send("DELETE", &command, allow ? "allow" : deny ? "deny" : NULL, &grant, rules);
 }

@@ -137,6 +137,28 @@ change_free(void *data)
 	free(change);
 }
 
+/* Every request for a change may say which generation it builds on, so that two people do not undo each other's edits
+ * unseen. Takes the member out of the body. */
+static int
+change_expects(json_t *body, const struct control_sandbox *sandbox, struct error *err)
+{
+	json_t *expected = json_object_get(body, "if_generation");
+	int64_t generation = sandbox->generation;
+
+	if (expected == NULL)
+		return 0;
+	if (!json_is_integer(expected))
+		return error_set(err, ERROR_USAGE, "\"if_generation\" must be an integer");
+	if (control_json_integer(expected, "if_generation", 0, UINT32_MAX, &generation, err) < 0)
+		return -1;
+	json_object_del(body, "if_generation");
+	if (generation == sandbox->generation)
+		return 0;
+	return error_set(err, ERROR_EXISTS,
+	    "the policy of %s is at generation %u, not %lld: somebody changed it; look at it again", sandbox->name,
+	    sandbox->generation, (long long)generation);
+}
+
 struct control_change *
 control_change_begin(struct control_job *job, struct control_sandbox **ret_sandbox)
 {
@@ -161,7 +183,8 @@ control_change_begin(struct control_job *job, struct control_sandbox **ret_sandb
 	else if (!sandbox->attached)
 		error_set(&err, ERROR_EXISTS, "sandbox %s is not attached (%s); detach it and attach it again",
 		    job->name, sandbox->error);
-	else if (control_policy_copy(&change->edits, &sandbox->edits, &err) == 0) {
+	else if (change_expects(job->body, sandbox, &err) == 0 &&
+	    control_policy_copy(&change->edits, &sandbox->edits, &err) == 0) {
 		*ret_sandbox = sandbox;
 		return change;
 	}

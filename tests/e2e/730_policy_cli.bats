@@ -101,3 +101,16 @@ setup() {
 	run -1 postern preset show nws
 	matches "message" "news" "$output"
 }
+
+@test "--if-generation: who builds on an older generation changes nothing" {
+	local generation
+	generation=$(postern show task -o json | jq .generation)
+	run -0 postern allow task one.lab-a.com --if-generation "$generation"
+	run -1 postern allow task two.lab-a.com --if-generation "$generation"
+	matches "message" "is at generation $((generation + 1)), not $generation" "$output"
+	run -1 postern policy apply task "$LAB/tmp/wide.yaml" --if-generation "$generation"
+	run -1 postern revoke task one.lab-a.com --if-generation "$generation"
+	run -2 postern deny task one.lab-a.com --if-generation next
+	equal "generation" $((generation + 1)) "$(postern show task -o json | jq .generation)"
+	run -0 postern revoke task one.lab-a.com --if-generation $((generation + 1))
+}
