@@ -294,7 +294,8 @@ errors_sent() {
 
 @test "a client that is gone when its answer comes is no attempt to reach anything" {
 	equal "errors before" "0 0" "$(errors_sent)"
-	guest "$box" python3 -c '
+	ask_and_leave() {
+		guest "$box" python3 -c '
 import socket
 query = bytes.fromhex("abcd01000001000000000000046e657773086c61622d73697465036f72670000010001")
 for family, to in (socket.AF_INET, "172.16.0.1"), (socket.AF_INET, "8.8.8.8"), (socket.AF_INET6, "fd70:6f73:7465:726e::1"):
@@ -302,10 +303,16 @@ for family, to in (socket.AF_INET, "172.16.0.1"), (socket.AF_INET, "8.8.8.8"), (
     sock.sendto(query, (to, 53))
     sock.close()
 '
-	three_answers() { (($(log_count "$box" '.kind == "dns" and .verdict == "allowed"') == 3)); }
-	wait_for 5 three_answers
-	sleep 0.3
-	equal "errors sent" "2 1" "$(errors_sent)"
+	}
+	# On a busy machine an answer may be there before the socket is closed: then no error is sent, and we ask again.
+	both_families() {
+		local four six
+		ask_and_leave
+		sleep 0.3
+		read -r four six <<<"$(errors_sent)"
+		((four > 0 && six > 0))
+	}
+	wait_for 15 both_families
 	equal "refused packets in the kernel" 0 "$(nsenter --net="/run/netns/postern-$box" -- nft -j list counters table inet postern |
 		jq '[.nftables[].counter? // empty | .packets] | add')"
 	equal "refusals" 0 "$(log_count "$box" '.kind == "deny"')"
