@@ -115,6 +115,15 @@ $(BUILD)/tests/fuzz/$(notdir $(basename $(1))): $(BUILD)/tests/fuzz/$(notdir $(b
 endef
 $(foreach t,$(FUZZ_SRC),$(eval $(call fuzz_rule,$(t))))
 
+# Benchmarks: tests/bench/FOLDER[_WHAT]_bench.c; make bench runs them, the tests do not.
+BENCH_SRC := $(wildcard tests/bench/*_bench.c)
+BENCH_BIN := $(BENCH_SRC:%.c=$(BUILD)/%)
+define bench_rule
+$(BUILD)/tests/bench/$(notdir $(basename $(1))): $(BUILD)/tests/bench/$(notdir $(basename $(1))).o $(foreach f,$(DEPS_$(firstword $(subst _, ,$(notdir $(1))))),$(call lib,$(f)))
+	$$(CC) $$(ALL_LDFLAGS) -o $$@ $$^ $$(call libs,$(DEPS_$(firstword $(subst _, ,$(notdir $(1))))))
+endef
+$(foreach t,$(BENCH_SRC),$(eval $(call bench_rule,$(t))))
+
 unit: $(UNIT_BIN)
 probes: $(PROBE_BIN)
 lab-programs: $(LAB_BIN)
@@ -163,6 +172,9 @@ fuzz: fuzz-build
 fuzz-replay: fuzz-build
 	@tests/run fuzz
 
+bench: $(BENCH_BIN)
+	@status=0; for program in $(BENCH_BIN); do echo "# $$program"; $$program || status=1; done; exit $$status
+
 # Manual pages: man/NAME.SECTION.scd
 MAN := $(patsubst man/%.scd,$(BUILD)/man/%,$(wildcard man/*.scd))
 $(BUILD)/man/%: man/%.scd
@@ -202,7 +214,7 @@ uninstall:
 clean:
 	rm -rf build build-*
 
-.PHONY: all unit probes lab-programs fuzz-programs deps vm-image demo test test-long fuzz-build fuzz fuzz-replay man install \
+.PHONY: all unit probes lab-programs fuzz-programs bench deps vm-image demo test test-long fuzz-build fuzz fuzz-replay man install \
 	uninstall clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -29,6 +29,24 @@ struct entry {
 	bool udp;
 };
 
+/* Would YAML and JSON take the plain word for a number, true or false? It can be no target, even where it is a name. */
+static bool
+is_no_text(const char *text, size_t len)
+{
+	bool digit = false;
+
+	if ((len == 4 && memcmp(text, "true", 4) == 0) || (len == 5 && memcmp(text, "false", 5) == 0))
+		return true;
+	for (size_t i = 0; i < len; i++) {
+		bool is_digit = text[i] >= '0' && text[i] <= '9';
+
+		if (!is_digit && memchr("+-_eE", text[i], 5) == NULL)
+			return false;
+		digit = digit || is_digit;
+	}
+	return digit;
+}
+
 static int
 read_target(struct parse *p, struct entry *entry, int key)
 {
@@ -57,7 +75,10 @@ read_target(struct parse *p, struct entry *entry, int key)
 	if (!ok)
 		return 0;
 	text = events_scalar(&p->in, &len);
-	if (set[key](&entry->rule, text, len, &err) < 0)
+	if (key != ENTRY_ASN && events_scalar_is_plain(&p->in) && is_no_text(text, len))
+		events_report(&p->in, events_here(&p->in), "'%s' is a number or a truth value; write %s",
+		    events_quote(&p->in).text, wants[key]);
+	else if (set[key](&entry->rule, text, len, &err) < 0)
 		events_report(&p->in, events_here(&p->in), "%s", err.text);
 	return 0;
 }

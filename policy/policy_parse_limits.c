@@ -26,7 +26,8 @@ read_amount(struct parse *p, enum limit_kind kind, uint64_t *ret_value)
 		good = quantity_parse_size(text, len, LIMIT_BYTES_MAX, &value);
 	else
 		good = quantity_parse_count(text, len, LIMIT_COUNT_MAX, &value);
-	if (good && value > 0 && events_scalar_is_plain(&p->in))
+	/* JSON has to quote what has a unit; a quoted number is a mistake there too. */
+	if (good && value > 0 && (events_scalar_is_plain(&p->in) || text[len - 1] == 'B'))
 		*ret_value = value;
 	else if (bytes)
 		events_report(&p->in, events_here(&p->in),

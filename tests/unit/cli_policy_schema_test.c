@@ -386,7 +386,9 @@ good_texts_are_taken(void **state)
 	    ENTRY "    ports: 5000\n    udp: true\n", ENTRY "    subdomains: true\n    shared: true\n",
 	    ENTRY "    expires: 2h\n    uses: 3\n    limits: {upload: 1MiB, connections: 2}\n",
 	    ENTRY "    expires: 2026-12-01T10:00Z\n", ENTRY "    expires: \"2026-12-01T10:00:00.5+01:00\"\n",
-	    ENTRY "    expires: 1w2d3h4m5s\n", HEAD "allow:\n  - host: '*.a.example'\n    subdomains: false\n",
+	    ENTRY "    expires: 1w2d3h4m5s\n",
+	    ENTRY "    limits: {upload: \"1MiB\", download: {soft: \"1kB\", hard: 1MB}}\n",
+	    HEAD "allow:\n  - host: '*.a.example'\n    subdomains: false\n",
 	    HEAD "allow:\n  - cidr: 140.82.112.0/20\n    ports: [22]\n  - cidr: 2600:1f00::/24\n    ports: 443\n"
 		 "    shared: false\n",
 	    HEAD "deny:\n  - country: KP\n  - asn: 64500\n    ports: 25\n  - cidr: 10.0.0.0/8\n  - host: '*.com'\n"

@@ -244,6 +244,9 @@ text_that_is_refused(void **state)
 	    {HEAD "allow:\n  - host: a.example\n    shared: \"true\"\n", "neither true nor false"},
 	    {HEAD "allow:\n  - country: DE\n    ports: 443\n", "p.yaml:3:14: a country or ASN can be denied only"},
 	    {HEAD "allow:\n  - asn: 64500\n    ports: 443\n", "p.yaml:3:10: a country or ASN can be denied only"},
+	    {HEAD "deny:\n  - host: true\n", "p.yaml:3:11: 'true' is a number or a truth value"},
+	    {HEAD "deny:\n  - host: -1\n", "write a host name"},
+	    {HEAD "deny:\n  - host: 1e9\n", "write a host name"},
 	    {HEAD "deny:\n  - country: UK\n", "p.yaml:3:14: 'UK' is no country code; the United Kingdom's is GB"},
 	    {HEAD "deny:\n  - country: XX\n", "is no country code; write its two letters"},
 	    {HEAD "deny:\n  - country: DEU\n", "is no country code"},
@@ -557,6 +560,7 @@ limits_in_every_spelling(void **state)
 		uint64_t soft, hard;
 	} sizes[] = {
 	    {"1", 1, 1},
+	    {"\"1KiB\"", 820, 1024},
 	    {"100", 80, 100},
 	    {"1KiB", 820, 1024},
 	    {"1kB", 800, 1000},
