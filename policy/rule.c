@@ -387,6 +387,12 @@ ports_format(const struct rule *rule, char *text, size_t size)
 	return len;
 }
 
+static bool
+is_place_mark(const struct rule *rule)
+{
+	return !rule->wildcard && (strcmp(rule->name.text, "country") == 0 || strcmp(rule->name.text, "asn") == 0);
+}
+
 static int
 target_format(const struct rule *rule, char ret_text[RULE_TEXT_MAX])
 {
@@ -395,7 +401,9 @@ target_format(const struct rule *rule, char ret_text[RULE_TEXT_MAX])
 
 	switch (rule->kind) {
 	case RULE_HOST:
-		return snprintf(ret_text, RULE_TEXT_MAX, "%s%s", rule->wildcard ? "*." : "", rule->name.text);
+		/* A host of the name that marks a place is told apart by a dot at its end. */
+		return snprintf(ret_text, RULE_TEXT_MAX, "%s%s%s", rule->wildcard ? "*." : "", rule->name.text,
+		    is_place_mark(rule) ? "." : "");
 	case RULE_COUNTRY:
 		return snprintf(ret_text, RULE_TEXT_MAX, WORD_COUNTRY "%.2s", rule->country);
 	case RULE_ASN:

@@ -89,6 +89,12 @@ words_and_their_canonical_form(void **state)
 	    {"2600::1", "[2600::1]"},
 	    {"[2600::1]", "[2600::1]"},
 	    {"::/0", "[::/0]"},
+	    {"country:kp", "country:KP"},
+	    {"country:KP:22,443", "country:KP:22,443"},
+	    {"asn:64500", "asn:64500"},
+	    {"asn:64500:5000/udp", "asn:64500:5000/udp"},
+	    {"asn.:1", "asn.:1"},
+	    {"country", "country."},
 	};
 
 	(void)state;
