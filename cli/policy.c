@@ -11,6 +11,7 @@
 #include "policy/layers.h"
 #include "policy/policy.h"
 #include "policy/preset.h"
+#include "policy/shared.h"
 #include "policy/snapshot.h"
 
 #include <stdio.h>
@@ -28,13 +29,19 @@ policy_presets(struct preset_dirs *ret_dirs, struct error *err)
 struct snapshot *
 policy_compile_file(const char *path, struct error *err)
 {
+	return policy_compile_noted(path, NULL, err);
+}
+
+struct snapshot *
+policy_compile_noted(const char *path, struct policy_notes *notes, struct error *err)
+{
 	struct policy policy, all;
 	struct preset_dirs dirs = {0};
 	struct policy_layers layers = {.sandbox = &policy, .presets = &dirs, .applied_us = clock_real_us()};
 	struct snapshot *snapshot = NULL;
 	int fd, rc;
 
-	if (policy_presets(&dirs, err) < 0 || policy_read_file(path, &policy, err) < 0) {
+	if (policy_presets(&dirs, err) < 0 || policy_read_file_noted(path, &policy, notes, err) < 0) {
 		preset_dirs_close(&dirs);
 		return NULL;
 	}
@@ -52,6 +59,19 @@ policy_compile_file(const char *path, struct error *err)
 	return snapshot;
 }
 
+/* On stderr, as errors are: an editor jumps there all the same. */
+static void
+policy_print_notes(const char *path, const struct policy_notes *notes)
+{
+	const char *file = strcmp(path, "-") == 0 ? "stdin" : path;
+
+	for (size_t i = 0; i < notes->count; i++)
+		fprintf(stderr, "%s:%u:%u: note: %s\n", file, notes->notes[i].line, notes->notes[i].column,
+		    notes->notes[i].text);
+	if (notes->unshown > 0)
+		fprintf(stderr, "%s: %zu more notes\n", file, notes->unshown);
+}
+
 static int
 policy_check(int argc, char **argv)
 {
@@ -61,15 +81,20 @@ policy_check(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	for (size_t i = 0; i < command.words.count; i++) {
+		struct policy_notes notes = {.notes = NULL};
 		struct error err;
-		struct snapshot *snapshot = policy_compile_file(command.words.items[i], &err);
+		struct snapshot *snapshot = policy_compile_noted(command.words.items[i], &notes, &err);
+		char date[SHARED_DATE_MAX];
 
 		if (snapshot == NULL) {
 			worst = command_fail(&err);
-			continue;
+		} else {
+			policy_print_notes(command.words.items[i], &notes);
+			printf("%s: good, %zu rule%s (public suffixes as of %s)\n", command.words.items[i],
+			    snapshot_rule_count(snapshot), snapshot_rule_count(snapshot) == 1 ? "" : "s",
+			    shared_list_date(date));
 		}
-		printf("%s: good, %zu rule%s\n", command.words.items[i], snapshot_rule_count(snapshot),
-		    snapshot_rule_count(snapshot) == 1 ? "" : "s");
+		policy_notes_free(&notes);
 		snapshot_free(snapshot);
 	}
 	return worst;

@@ -8,5 +8,7 @@
 
 /* Read a file and compile it with its presets, as posternd would without an organisation's policy. NULL on failure. */
 struct snapshot *policy_compile_file(const char *path, struct error *err);
+/* The same, with what deserves a second look added to *notes (NULL: not asked for). */
+struct snapshot *policy_compile_noted(const char *path, struct policy_notes *notes, struct error *err);
 
 #endif

@@ -24,6 +24,8 @@ struct lint {
 	struct policy_notes *notes;
 	struct known *known; /* sorted by name */
 	size_t known_count;
+	const char **parents; /* of the known names, sorted; into their texts */
+	size_t parent_count;
 };
 
 static void note(struct lint *lint, size_t rule, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -73,6 +75,39 @@ known_compare(const void *a, const void *b)
 	return strcmp(x->name->text, y->name->text);
 }
 
+static int
+text_compare(const void *a, const void *b)
+{
+	const char *const *x = a, *const *y = b;
+
+	return strcmp(*x, *y);
+}
+
+static size_t
+dots_in(const struct name *name)
+{
+	size_t dots = 0;
+
+	for (size_t i = 0; i < name->len; i++)
+		dots += name->text[i] == '.';
+	return dots;
+}
+
+static void
+parents_collect(struct lint *lint)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < lint->known_count; i++)
+		count += dots_in(lint->known[i].name);
+	lint->parents = calloc(count + 1, sizeof(*lint->parents));
+	for (size_t i = 0; lint->parents != NULL && i < lint->known_count; i++)
+		for (const char *dot = strchr(lint->known[i].name->text, '.'); dot != NULL; dot = strchr(dot + 1, '.'))
+			lint->parents[lint->parent_count++] = dot + 1;
+	if (lint->parent_count > 0)
+		qsort(lint->parents, lint->parent_count, sizeof(lint->parents[0]), text_compare);
+}
+
 static void
 known_collect(struct lint *lint)
 {
@@ -87,6 +122,15 @@ known_collect(struct lint *lint)
 	}
 	if (lint->known_count > 0)
 		qsort(lint->known, lint->known_count, sizeof(lint->known[0]), known_compare);
+	parents_collect(lint);
+}
+
+/* Does some rule name a host below this one? Then its author knows that those are others. */
+static bool
+has_below(const struct lint *lint, const char *name)
+{
+	return lint->parent_count > 0 &&
+	    bsearch(&name, lint->parents, lint->parent_count, sizeof(lint->parents[0]), text_compare) != NULL;
 }
 
 /* Does some rule for just this name cover what is below it, or the name itself? */
@@ -131,7 +175,7 @@ note_half(struct lint *lint, size_t index, const struct rule *rule)
 		    "'*.%s' does not cover %s itself; if that is meant too, say 'host: %s' with 'subdomains: true'",
 		    rule->name.text, rule->name.text, rule->name.text);
 	else if (!rule->wildcard && !rule->subdomains && shared_is_apex(&rule->name) &&
-	    !is_covered(lint, &rule->name, true))
+	    !is_covered(lint, &rule->name, true) && !has_below(lint, rule->name.text))
 		note(lint, index,
 		    "'%s' covers no name below it, not even www.%s; if those are meant too, say 'subdomains: true'",
 		    rule->name.text, rule->name.text);
@@ -211,6 +255,7 @@ policy_notes_collect(struct policy_notes *notes, const struct policy *policy, co
 		note_names(&lint, i, rule);
 	}
 	free(lint.known);
+	free(lint.parents);
 }
 
 void

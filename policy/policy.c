@@ -152,6 +152,12 @@ policy_load(int fd, const char *name, char **ret_text, size_t *ret_len, struct e
 int
 policy_read_file(const char *path, struct policy *ret_policy, struct error *err)
 {
+	return policy_read_file_noted(path, ret_policy, NULL, err);
+}
+
+int
+policy_read_file_noted(const char *path, struct policy *ret_policy, struct policy_notes *notes, struct error *err)
+{
 	bool is_stdin = strcmp(path, "-") == 0;
 	const char *name = is_stdin ? "stdin" : path;
 	int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), result;
@@ -166,7 +172,7 @@ policy_read_file(const char *path, struct policy *ret_policy, struct error *err)
 	if (!is_stdin)
 		close(fd);
 	if (result == 0)
-		result = policy_parse(text, len, name, ret_policy, err);
+		result = policy_parse_noted(text, len, name, ret_policy, notes, err);
 	free(text);
 	return result;
 }

@@ -71,6 +71,8 @@ int policy_load(int fd, const char *name, char **ret_text, size_t *ret_len, stru
 
 /* Read and parse a file ("-" is standard input). */
 int policy_read_file(const char *path, struct policy *ret_policy, struct error *err);
+int policy_read_file_noted(
+    const char *path, struct policy *ret_policy, struct policy_notes *notes, struct error *err);
 
 /* Turn each "expires: 2h" into a point in time, counted from when the text was applied (microseconds since the epoch).
  * snapshot_compile refuses a policy with relative expiries: a restart must not renew them, so who keeps the text keeps

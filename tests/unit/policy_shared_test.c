@@ -222,6 +222,8 @@ case_B_06_half_a_pair_gets_a_note(void **state)
 	expect_note(SUBTREE, "x.example", NULL);
 	expect_note(HEAD "allow:\n  - host: %s\n  - host: '*.x.example'\n", "x.example", NULL);
 	expect_note(HEAD "allow:\n  - host: '*.a.x.example'\n  - host: %s\n    subdomains: true\n", "x.example", NULL);
+	expect_note(HEAD "allow:\n  - host: %s\n  - host: www.x.example\n", "x.example", NULL);
+	expect_note(HEAD "allow:\n  - host: %s\n  - host: www.y.example\n", "x.example", "covers no name below it");
 	expect_note(HEAD "deny:\n  - host: '*.%s'\n", "x.example", NULL);
 }
 
