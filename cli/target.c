@@ -63,6 +63,8 @@ target_from_user(const char *text, char ret_target[TARGET_TEXT_MAX], struct erro
 		len -= (size_t)(user + 1 - rest);
 		rest = user + 1;
 	}
+	if (len == 0 || rest[0] == ':')
+		return error_set(err, ERROR_USAGE, "'%.100s' names no host", text);
 	if (target_has_port(rest, len))
 		n = snprintf(ret_target, TARGET_TEXT_MAX, "%.*s", (int)len, rest);
 	else
