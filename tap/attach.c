@@ -346,8 +346,8 @@ attach_inside(struct tap *tap, bool adopted, struct error *err)
 	return r;
 }
 
-static struct tap *
-attach_alloc(const struct tap_config *config)
+struct tap *
+tap_alloc(const struct tap_config *config)
 {
 	struct tap *tap = calloc(1, sizeof(*tap));
 
@@ -379,7 +379,7 @@ tap_attach(const struct tap_config *config, const char *netns_dir, bool adopt, s
 	    (netns_check(config->netns_fd, err) < 0 ||
 		(!adopt && uplink_check(config->netns_fd, config->ifname, err) < 0)))
 		return -1;
-	tap = attach_alloc(config);
+	tap = tap_alloc(config);
 	if (tap == NULL)
 		return error_sys(err, ENOMEM, "sandbox %s", config->name);
 	tap->config.netns_fd = config->netns_fd;

@@ -114,15 +114,34 @@ tap_detach(struct tap *tap, bool keep)
 	detach_finish_later(tap);
 }
 
+/* Nothing is known of the sandbox but its name: a container's device, whose name is always the same, is found and deleted as
+ * in tap_detach; all else goes in its own time. */
 void
 tap_forget(const char *name, const char *netns_dir)
 {
+	const struct tap_config container = {.kind = TAP_KIND_NETNS};
 	char path[PATH_MAX];
-	int len;
+	struct tap *tap;
+	int len, fd;
 
 	if (netns_dir == NULL)
 		return;
 	len = snprintf(path, sizeof(path), "%s/postern-%s", netns_dir, name);
-	if (len > 0 && (size_t)len < sizeof(path))
+	if (len < 0 || (size_t)len >= sizeof(path))
+		return;
+	if (netns_open(path, &fd, NULL) < 0) {
+		netns_unpublish(path); /* a file that lost its mount */
+		return;
+	}
+	tap = tap_alloc(&container);
+	if (tap == NULL) {
 		netns_unpublish(path);
+		close(fd);
+		return;
+	}
+	tap->netns_fd = fd;
+	detach_device(tap);
+	netns_unpublish(path);
+	detach_close(&tap->netns_fd);
+	detach_finish_later(tap);
 }

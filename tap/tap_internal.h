@@ -41,6 +41,9 @@ extern unsigned int tap_fail_at;
 /* Called before each kernel operation of an attach; 0, or -1 with the injected error. */
 int tap_step(struct error *err);
 
+/* A tap with nothing made yet: every descriptor is -1. NULL without memory. */
+struct tap *tap_alloc(const struct tap_config *config);
+
 /* Name of the guest-facing device inside the sandbox's namespace. */
 static inline const char *
 tap_device(const struct tap_config *config)
