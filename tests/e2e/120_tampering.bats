@@ -149,7 +149,7 @@ table_intact() { inside t nft list ruleset | grep -q 'hook prerouting .*policy d
 
 	# With the daemon dead.
 	posternd_kill9
-	roles_gone() { ! pgrep -f '^postern-(gateway|control|auditor)'; }
+	roles_gone() { ! pgrep '^postern-(gateway|control|auditor)'; }
 	wait_for 5 roles_gone
 	dials_refused t tcp "$GATEWAY4" "$GATEWAY6" "$NET4.$WEB" "$NET6:$WEB" 8000 8001
 	equal "handshakes" "" "$(raw t "tcp dst={$GATEWAY4|127.0.0.1|$NET4.$WEB} dport=8000" \
@@ -167,9 +167,10 @@ table_intact() { inside t nft list ruleset | grep -q 'hook prerouting .*policy d
 	matrix
 	mark
 	posternd_kill9
-	roles_gone() { ! pgrep -f '^postern-(gateway|control|auditor)'; }
-	wait_for 5 roles_gone
-	equal "sockets in the namespace" 0 "$(inside t ss -Hltnu | wc -l)"
+	roles_gone() { ! pgrep '^postern-(gateway|control|auditor)'; }
+	wait_for 10 roles_gone
+	no_sockets() { [[ $(inside t ss -Hltnu | wc -l) -eq 0 ]]; }
+	wait_for 10 no_sockets || fail "sockets in the namespace:" "$(inside t ss -Hltnu)"
 	# All ports of the gateway: as many refusals.
 	before=$(counted t never)
 	raw t --listen 0 "tcp dst=$GATEWAY4 dport={1..65535}" >/dev/null
