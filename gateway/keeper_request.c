@@ -197,7 +197,7 @@ keeper_request_status(struct ipc_message *message)
 	status.rootless = keeper.options->rootless;
 	status.host_chain = keeper.host_chain;
 	status.audit_ok = recorder_ready(&keeper.recorder);
-	status.confined = 1;
+	status.confined = 1; /* no role says it is ready before its filter is loaded: see confine_syscalls */
 	ipc_send(&keeper.control.ipc, MSG_STATUS_DONE, message->header.tag, &status, sizeof(status), NULL, 0);
 	return true;
 }
