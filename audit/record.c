@@ -138,7 +138,7 @@ static_assert(sizeof(end_reason_words) / sizeof(end_reason_words[0]) == END_MAX,
 /* Events count from 1. */
 static const char *const event_kind_words[] = {"daemon_start", "daemon_stop", "attach", "detach", "policy",
     "role_crash", "tampered", "audit_resumed", "restored", "audit_replaced", "grant_expired", "grant_used_up",
-    "limit_soft"};
+    "limit_soft", "mark", "audit_alarm", "pruned"};
 static_assert(sizeof(event_kind_words) / sizeof(event_kind_words[0]) == EVENT_KIND_MAX - 1, "a word for each event");
 
 const char *

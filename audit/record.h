@@ -139,6 +139,9 @@ enum event_kind {
 	EVENT_GRANT_EXPIRED, /* a rule is past its deadline; detail: {"rule","origin"} */
 	EVENT_GRANT_USED_UP, /* a rule's last use was made; detail: {"rule","origin"} */
 	EVENT_LIMIT_SOFT,    /* a soft limit was reached; detail: {"limit","soft","hard"}, and of a rule {"rule","origin"} */
+	EVENT_MARK,          /* a step of the agent, in its own words; detail: {"text"} */
+	EVENT_AUDIT_ALARM,   /* the log itself needs attention; detail: {"what","wal_bytes"} */
+	EVENT_PRUNED,        /* old records were dropped; detail: {"through","rows","before"} */
 	EVENT_KIND_MAX
 };
 

@@ -107,6 +107,7 @@ sender_of_event(enum event_kind kind)
 	case EVENT_DETACH:
 	case EVENT_POLICY:
 	case EVENT_RESTORED:
+	case EVENT_MARK:
 		return MSG_ROLE_CONTROL;
 	case EVENT_GRANT_EXPIRED:
 	case EVENT_GRANT_USED_UP:
@@ -114,6 +115,8 @@ sender_of_event(enum event_kind kind)
 		return MSG_ROLE_GATEWAY;
 	case EVENT_AUDIT_RESUMED:
 	case EVENT_AUDIT_REPLACED:
+	case EVENT_AUDIT_ALARM:
+	case EVENT_PRUNED:
 	case EVENT_KIND_MAX:
 		break;
 	}
