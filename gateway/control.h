@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/loop.h"
+#include "gateway/control_peer.h"
 #include "gateway/ipc.h"
 #include "gateway/msg.h"
 #include "gateway/options.h"
@@ -128,7 +129,7 @@ struct control_request {
 	struct MHD_Connection *connection;
 	const struct control_route *route; /* NULL: path or method unknown; answered already */
 	char name[TAP_NAME_MAX];           /* the path's sandbox, or "" */
-	uint32_t uid;                      /* SO_PEERCRED */
+	struct control_peer peer;          /* not looked at yet */
 	char *body;
 	size_t body_len, body_size;
 	bool dispatched, suspended, answered;
@@ -169,7 +170,7 @@ struct control_job {
 	struct control_request *request; /* NULL: nobody waits (restore, resync) */
 	char name[TAP_NAME_MAX];         /* the sandbox that it changes; "": changes none, runs at once */
 	char target[TAP_NAME_MAX];       /* the path's sandbox, for jobs that change nothing */
-	uint32_t uid;
+	struct control_peer peer;        /* nobody without a request; looked at when it changes something */
 	void (*start)(struct control_job *job);
 	/* The keeper's answer, of the awaited type and size; NULL when none came in time. Must end the job or ask again. */
 	void (*handler)(struct control_job *job, const void *answer);
@@ -227,7 +228,8 @@ int control_attach_ask(struct control_job *job, const struct control_sandbox *sa
 void control_attach_take(struct control_sandbox *sandbox, const struct msg_attached *attached);
 int control_attachment_store(struct control *control, const struct control_sandbox *sandbox, struct error *err);
 /* The kernel no longer has it and its folder is put aside: remove the folder, record, forget. why may be NULL. */
-void control_detach_finish(struct control *control, struct control_sandbox *sandbox, uint32_t uid, const char *why);
+void control_detach_finish(struct control *control, struct control_sandbox *sandbox,
+    const struct control_peer *peer, const char *why);
 
 /* -- control_restore.c --------------------------------------------------------------------------------------------- */
 
@@ -324,8 +326,9 @@ int control_usage_check(const struct snapshot *snapshot, struct error *err);
 
 /* -- control_record.c ---------------------------------------------------------------------------------------------- */
 
-/* detail: a JSON object, stolen; NULL: none. */
-void control_record_event(struct control *control, enum event_kind kind, int64_t sandbox, uint32_t uid, json_t *detail);
+/* detail: a JSON object, stolen; it gets what is known of the peer. */
+void control_record_event(struct control *control, enum event_kind kind, int64_t sandbox, const struct control_peer *peer,
+    json_t *detail);
 void control_record_sandbox(struct control *control, const struct control_sandbox *sandbox);
 void control_record_sandbox_end(struct control *control, const struct control_sandbox *sandbox);
 

@@ -113,10 +113,10 @@ attach_read_body(struct control_job *job, struct control_sandbox *sandbox, struc
 		if (sandbox->policy_text == NULL)
 			return error_set(err, ERROR_SYSTEM, "out of memory");
 	}
-	sandbox->uid = job->uid;
-	if (control_edits_add(&sandbox->edits, RULE_ALLOW, allow, NULL, job->uid, &changed, NULL, err) < 0)
+	sandbox->uid = job->peer.uid;
+	if (control_edits_add(&sandbox->edits, RULE_ALLOW, allow, NULL, job->peer.uid, &changed, NULL, err) < 0)
 		return -1;
-	return control_edits_add(&sandbox->edits, RULE_DENY, deny, NULL, job->uid, &changed, NULL, err);
+	return control_edits_add(&sandbox->edits, RULE_DENY, deny, NULL, job->peer.uid, &changed, NULL, err);
 }
 
 /* Microseconds since the epoch, but never one that was given out before, even if the clock went back. */
@@ -201,7 +201,7 @@ attach_answer(struct control_job *job, const void *answer)
 	}
 	attach->sandbox = NULL;
 	control_record_sandbox(control, sandbox);
-	control_record_event(control, EVENT_ATTACH, sandbox->id, job->uid,
+	control_record_event(control, EVENT_ATTACH, sandbox->id, &job->peer,
 	    json_pack("{s:s, s:I, s:s, s:s}", "name", sandbox->name, "generation", (json_int_t)sandbox->generation,
 		"hash", sandbox->hash, "policy_file", sandbox->policy_file));
 	control_job_end(job, 201, control_sandbox_full(sandbox));
@@ -272,14 +272,15 @@ control_attach_handler(struct control_request *request, json_t *body)
 /* -- detach -------------------------------------------------------------------------------------------------------- */
 
 void
-control_detach_finish(struct control *control, struct control_sandbox *sandbox, uint32_t uid, const char *why)
+control_detach_finish(struct control *control, struct control_sandbox *sandbox, const struct control_peer *peer,
+    const char *why)
 {
 	struct error err;
 
 	if (control_state_purge(control->state_fd, sandbox->name, &err) < 0)
 		log_warnx("%s: %s", sandbox->name, err.text);
 	control_record_event(
-	    control, EVENT_DETACH, sandbox->id, uid, json_pack("{s:s, s:s*}", "name", sandbox->name, "why", why));
+	    control, EVENT_DETACH, sandbox->id, peer, json_pack("{s:s, s:s*}", "name", sandbox->name, "why", why));
 	if (sandbox->id != 0)
 		control_record_sandbox_end(control, sandbox);
 	control_sandbox_remove(control, sandbox);
@@ -288,7 +289,7 @@ control_detach_finish(struct control *control, struct control_sandbox *sandbox, 
 static void
 detach_end(struct control_job *job, struct control_sandbox *sandbox)
 {
-	control_detach_finish(job->control, sandbox, job->uid, NULL);
+	control_detach_finish(job->control, sandbox, &job->peer, NULL);
 	control_job_end(job, 200, json_pack("{s:s, s:b}", "name", job->name, "detached", 1));
 }
 

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 /* Rounds given to the library on shutdown to get answers out. */
@@ -79,17 +78,11 @@ http_queue(struct control_request *request)
 
 /* Who is at the other end, as the kernel says. The socket's own permissions decided already that they may talk to us. */
 static int
-http_peer(struct MHD_Connection *connection, uint32_t *ret_uid)
+http_peer(struct MHD_Connection *connection, struct control_peer *ret_peer)
 {
 	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
 
-	if (info == NULL || getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 ||
-	    len != sizeof(peer))
-		return -1;
-	*ret_uid = peer.uid;
-	return 0;
+	return info == NULL ? -1 : control_peer_read(info->connect_fd, ret_peer);
 }
 
 /* A body that announces itself as too large is refused before it is sent. */
@@ -111,7 +104,7 @@ http_request_new(struct control *control, struct MHD_Connection *connection)
 		return NULL;
 	request->control = control;
 	request->connection = connection;
-	if (http_peer(connection, &request->uid) < 0) {
+	if (http_peer(connection, &request->peer) < 0) {
 		free(request);
 		return NULL;
 	}

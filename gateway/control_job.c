@@ -53,7 +53,9 @@ control_job_submit(struct control *control, struct control_request *request, con
 	}
 	job->control = control;
 	job->request = request;
-	job->uid = request == NULL ? UINT32_MAX : request->uid;
+	job->peer = request == NULL ? CONTROL_PEER_NOBODY : request->peer;
+	if (name[0] != '\0')
+		control_peer_look(&job->peer);
 	job->start = start;
 	job->body = json_incref(body);
 	job->timer.handler = job_timeout_handler;

@@ -300,7 +300,7 @@ static void
 policy_record(struct control_job *job, const struct control_sandbox *sandbox, const struct control_change *change,
     const char *new_hash, uint32_t cut)
 {
-	control_record_event(job->control, EVENT_POLICY, sandbox->id, job->uid,
+	control_record_event(job->control, EVENT_POLICY, sandbox->id, &job->peer,
 	    json_pack("{s:I, s:I, s:s, s:s, s:O, s:I}", "from", (json_int_t)sandbox->generation, "to",
 		(json_int_t)change->generation, "hash_before", sandbox->hash, "hash", new_hash, "change",
 		change->change, "cut", (json_int_t)cut));

@@ -9,21 +9,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Members that may be long are left out, one after another, until the rest fits: half a JSON text is none. */
+/* Make a member shorter: of a list the second half goes, and a last line says how many are gone; else all of it. False
+ * when nothing is left to take. */
+static bool
+record_shorten(json_t *detail, const char *key, size_t *gone)
+{
+	json_t *value = json_object_get(detail, key);
+	size_t count = json_array_size(value) - (*gone > 0), half = count / 2;
+
+	if (value == NULL || json_is_string(value)) {
+		if (value == NULL || strcmp(json_string_value(value), "...") == 0)
+			return false;
+		json_object_set_new(detail, key, json_string("..."));
+		return true;
+	}
+	if (!json_is_array(value) || half == 0)
+		return json_object_set_new(detail, key, json_string("...")) == 0;
+	*gone += count - half;
+	while (json_array_size(value) > half)
+		json_array_remove(value, json_array_size(value) - 1);
+	return json_array_append_new(value, json_sprintf("... and %zu more", *gone)) == 0;
+}
+
+/* Members that may be long are shortened, one after another, until the rest fits: half a JSON text is none. */
 static void
 record_detail(char ret_detail[RECORD_DETAIL_MAX], json_t *detail)
 {
-	static const char *const expendable[] = {"change", "error", "policy_file", "container_netns"};
-	char *text = NULL;
+	static const char *const expendable[] = {"command", "change", "error", "policy_file", "container_netns"};
+	size_t at = 0, gone = 0, count = sizeof(expendable) / sizeof(expendable[0]);
+	char *text = detail == NULL ? NULL : json_dumps(detail, JSON_COMPACT | JSON_ENSURE_ASCII);
 
 	ret_detail[0] = '\0';
-	for (size_t i = 0; detail != NULL; i++) {
+	while (text != NULL && strlen(text) >= RECORD_DETAIL_MAX && at < count) {
+		if (!record_shorten(detail, expendable[at], &gone)) {
+			at++;
+			continue;
+		}
 		free(text);
 		text = json_dumps(detail, JSON_COMPACT | JSON_ENSURE_ASCII);
-		if (text == NULL || strlen(text) < RECORD_DETAIL_MAX || i >= sizeof(expendable) / sizeof(expendable[0]))
-			break;
-		if (json_object_get(detail, expendable[i]) != NULL)
-			json_object_set_new(detail, expendable[i], json_string("..."));
 	}
 	if (text != NULL && strlen(text) < RECORD_DETAIL_MAX)
 		memcpy(ret_detail, text, strlen(text) + 1);
@@ -41,7 +64,8 @@ record_send(struct control *control, struct record *record)
 }
 
 void
-control_record_event(struct control *control, enum event_kind kind, int64_t sandbox, uint32_t uid, json_t *detail)
+control_record_event(struct control *control, enum event_kind kind, int64_t sandbox,
+    const struct control_peer *peer, json_t *detail)
 {
 	struct record record;
 
@@ -51,7 +75,8 @@ control_record_event(struct control *control, enum event_kind kind, int64_t sand
 	record.event.sandbox = sandbox;
 	record.event.ts_us = clock_real_us();
 	record.event.kind = (uint8_t)kind;
-	record.event.uid = uid;
+	record.event.uid = peer->uid;
+	control_peer_tell(peer, detail);
 	record_detail(record.event.detail, detail);
 	record_send(control, &record);
 }

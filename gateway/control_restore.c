@@ -123,10 +123,10 @@ restore_failed(struct control_job *job, struct control_sandbox *sandbox, const s
 		log_warnx("sandbox %s is dropped: %s", sandbox->name, err->text);
 		if (control_state_retire(control->state_fd, sandbox->name, &state) < 0)
 			log_warnx("%s: %s", sandbox->name, state.text);
-		control_detach_finish(control, sandbox, UINT32_MAX, err->text);
+		control_detach_finish(control, sandbox, &CONTROL_PEER_NOBODY, err->text);
 	} else {
 		restore_break(sandbox, err);
-		control_record_event(control, EVENT_RESTORED, sandbox->id, UINT32_MAX,
+		control_record_event(control, EVENT_RESTORED, sandbox->id, &CONTROL_PEER_NOBODY,
 		    json_pack("{s:s, s:s}", "name", sandbox->name, "error", sandbox->error));
 	}
 	control_job_end(job, 200, NULL);
@@ -149,7 +149,7 @@ restore_answer(struct control_job *job, const void *answer)
 	if (control_attachment_store(control, sandbox, &err) < 0)
 		log_warnx("%s: %s", sandbox->name, err.text);
 	control_record_sandbox(control, sandbox);
-	control_record_event(control, EVENT_RESTORED, sandbox->id, UINT32_MAX,
+	control_record_event(control, EVENT_RESTORED, sandbox->id, &CONTROL_PEER_NOBODY,
 	    json_pack("{s:s, s:I, s:s, s:s*}", "name", sandbox->name, "generation", (json_int_t)sandbox->generation,
 		"hash", sandbox->hash, "error", sandbox->error[0] == '\0' ? NULL : sandbox->error));
 	control_job_end(job, 200, NULL);

@@ -61,7 +61,7 @@ rules_start(struct control_job *job)
 		return;
 	grant.sandbox = sandbox;
 	if (rules_read(job->body, false, &action, &any, &words, change->applied_us, &grant, &err) < 0 ||
-	    control_edits_add(&change->edits, action, words, &grant, job->uid, &change->changed, change->change, &err) <
+	    control_edits_add(&change->edits, action, words, &grant, job->peer.uid, &change->changed, change->change, &err) <
 		0) {
 		control_job_fail(job, &err);
 		return;
