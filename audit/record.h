@@ -16,7 +16,10 @@
 #define RECORD_RULE_MAX 256
 #define RECORD_ALPN_MAX 64
 #define RECORD_ANSWERS_MAX 1024
-#define RECORD_DETAIL_MAX 1024
+/* Room for a mark of 512 bytes, each of them escaped. */
+#define RECORD_DETAIL_MAX 1088
+/* Two paths, addresses, and 2 KiB of labels. */
+#define RECORD_SANDBOX_DETAIL_MAX 3584
 #define RECORD_SANDBOX_NAME_MAX 64
 
 enum record_kind {
@@ -160,7 +163,7 @@ struct record_sandbox {
 	char name[RECORD_SANDBOX_NAME_MAX];
 	char kind[8];    /* "tap", "netns" */
 	uint32_t uid;    /* who attached it */
-	char detail[RECORD_DETAIL_MAX]; /* JSON: guest addresses, mac, device */
+	char detail[RECORD_SANDBOX_DETAIL_MAX]; /* JSON: guest addresses, mac, device, labels, parent */
 };
 
 struct record_gap {

@@ -2,6 +2,7 @@
 /* postern attach, postern detach. */
 #include "cli/client.h"
 #include "cli/command.h"
+#include "cli/label.h"
 #include "cli/policy_text.h"
 #include "cli/sandbox.h"
 
@@ -17,8 +18,8 @@
 struct attach_options {
 	bool tap;
 	const char *tap_name, *netns, *pid, *owner, *ifname;
-	const char *guest_ip, *gateway_ip, *guest_ip6, *gateway_ip6, *mac, *policy;
-	struct args_list allow, deny;
+	const char *guest_ip, *gateway_ip, *guest_ip6, *gateway_ip6, *mac, *policy, *parent;
+	struct args_list allow, deny, labels;
 };
 
 static bool
@@ -141,6 +142,10 @@ attach_request(const struct attach_options *options, const char *name, json_t *r
 	attach_set(request, "guest_ip6", options->guest_ip6);
 	attach_set(request, "gateway_ip6", options->gateway_ip6);
 	attach_set(request, "mac", options->mac);
+	attach_set(request, "parent", options->parent);
+	for (size_t i = 0; i < options->labels.count; i++)
+		if (label_add(request, options->labels.items[i], err) < 0)
+			return -1;
 	if (attach_kind(options, request, err) < 0)
 		return -1;
 	if (options->owner != NULL && attach_owner(options->owner, request, err) < 0)
@@ -190,6 +195,10 @@ cli_attach(int argc, char **argv)
 	    {'f', "policy", "FILE", "policy in YAML; - is standard input", NULL, &o.policy, NULL},
 	    {'a', "allow", "RULE", "a rule to begin with; may be repeated", NULL, NULL, &o.allow},
 	    {'d', "deny", "RULE", "likewise", NULL, NULL, &o.deny},
+	    {'l', "label", "KEY=VALUE", "what to find it by in lists and in the log; may be repeated", NULL, NULL,
+		&o.labels},
+	    {0, "parent", "NAME", "the log shall say that it is a clone of this sandbox; inherits nothing", NULL,
+		&o.parent, NULL},
 	    {0, "guest-ip", "ADDR/BITS", "the guest's address (172.16.0.2/30)", NULL, &o.guest_ip, NULL},
 	    {0, "gateway-ip", "ADDR", "its gateway and resolver (the subnet's first)", NULL, &o.gateway_ip, NULL},
 	    {0, "guest-ip6", "ADDR/BITS", "likewise for IPv6, or none", NULL, &o.guest_ip6, NULL},

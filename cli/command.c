@@ -110,6 +110,15 @@ command_help(const struct args_option *options, size_t count)
 	return 0;
 }
 
+static bool
+command_has_option(const struct args_option *options, size_t count, const char *name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(options[i].name, name) == 0)
+			return true;
+	return false;
+}
+
 int
 command_parse(int argc, char **argv, const struct args_option *own, size_t own_count, size_t words_min,
     size_t words_max, struct command *ret_command)
@@ -120,18 +129,20 @@ command_parse(int argc, char **argv, const struct args_option *own, size_t own_c
 	    {'R', "runtime-dir", "DIR", "the daemon's runtime folder ($POSTERN_RUNTIME_DIR)", NULL, &runtime_dir, NULL},
 	    {'h', "help", NULL, "this text", NULL, NULL, NULL},
 	};
-	const size_t common_count = sizeof(common) / sizeof(common[0]);
+	size_t count = own_count;
 	struct args_option options[COMMAND_OPTIONS_MAX];
 	struct error err;
 	int rc;
 
 	if (own_count > 0)
 		memcpy(options, own, own_count * sizeof(*own));
-	memcpy(options + own_count, common, sizeof(common));
+	for (size_t i = 0; i < sizeof(common) / sizeof(common[0]); i++)
+		if (!command_has_option(own, own_count, common[i].name))
+			options[count++] = common[i];
 	/* The last row, help, is for the help text only: the parser knows -h and --help itself. */
-	rc = args_parse(argc, argv, options, own_count + common_count - 1, &ret_command->words, &err);
+	rc = args_parse(argc, argv, options, count - 1, &ret_command->words, &err);
 	if (rc > 0)
-		return command_help(options, own_count + common_count);
+		return command_help(options, count);
 	if (rc == 0 && strcmp(output, "text") != 0 && strcmp(output, "json") != 0)
 		rc = error_set(&err, ERROR_USAGE, "-o must be text or json");
 	if (rc == 0 && ret_command->words.count < words_min)

@@ -30,7 +30,8 @@ struct command {
 /* The row that is being run, for its --help. Set by main. */
 void command_set_row(const struct command_row *row);
 
-/* Parse with the command's own options and the common ones (-R, -o, --help), and check how many words there are.
+/* Parse with the command's own options and the common ones (-R, -o, --help), and check how many words there are. An own
+ * option takes the place of a common one of its name.
  * Returns -1 to go on; otherwise the exit status, all said. */
 int command_parse(int argc, char **argv, const struct args_option *own, size_t own_count, size_t words_min,
     size_t words_max, struct command *ret_command);
@@ -58,6 +59,7 @@ int cli_revoke(int argc, char **argv);
 int cli_test(int argc, char **argv);
 int cli_policy(int argc, char **argv);
 int cli_preset(int argc, char **argv);
+int cli_mark(int argc, char **argv);
 int cli_status(int argc, char **argv);
 
 /* What came of a change of a policy (rules.c): an answer of the rules and policy endpoints. */

@@ -8,6 +8,7 @@
 #include "base/paths.h"
 #include "cli/client.h"
 #include "cli/command.h"
+#include "cli/label.h"
 #include "cli/policy_text.h"
 #include "cli/run_child.h"
 #include "cli/run_daemon.h"
@@ -32,13 +33,15 @@
 #define RUN_SETTLE_MS_MIN 100
 
 const char cli_run_usage[] =
-    "usage: postern run [--allow RULE]... [--deny RULE]... [--policy FILE] [--name NAME] [--quiet] -- COMMAND [ARG]...\n"
+    "usage: postern run [--allow RULE]... [--deny RULE]... [--policy FILE] [--name NAME] [--label KEY=VALUE]... "
+    "[--quiet] -- COMMAND [ARG]...\n"
     "Run one command in a sandbox of its own; it reaches what the rules allow and nothing else.\n"
     "\n"
     "  -a, --allow RULE    host, *.host, cidr; with :PORTS and /udp as in postern-policy(5); may be repeated\n"
     "  -d, --deny RULE     likewise; deny beats allow\n"
     "  -f, --policy FILE   a policy file\n"
     "  -n, --name NAME     the sandbox's name in the log (default: run-PID)\n"
+    "  -l, --label KEY=VALUE  what to find it by in the log; may be repeated\n"
     "  -R, --runtime-dir DIR  where the daemon's socket is\n"
     "  -q, --quiet         no summary at the end\n"
     "\n"
@@ -92,15 +95,17 @@ run_add_rule(struct run *run, enum rule_action action, const char *word, struct 
 static int
 run_options(struct run *run, int argc, char **argv)
 {
-	static const struct option longs[] = {{"allow", required_argument, NULL, 'a'}, {"deny", required_argument, NULL, 'd'},
-		{"policy", required_argument, NULL, 'f'}, {"name", required_argument, NULL, 'n'},
-		{"runtime-dir", required_argument, NULL, 'R'}, {"quiet", no_argument, NULL, 'q'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+	static const struct option longs[] = {{"allow", required_argument, NULL, 'a'},
+	    {"deny", required_argument, NULL, 'd'}, {"policy", required_argument, NULL, 'f'},
+	    {"name", required_argument, NULL, 'n'}, {"label", required_argument, NULL, 'l'},
+	    {"runtime-dir", required_argument, NULL, 'R'}, {"quiet", no_argument, NULL, 'q'},
+	    {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	struct error err = {.code = ERROR_NONE};
 	int c;
 
 	optind = 0; /* glibc: start anew, postern has parsed its own words */
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, "+a:d:f:n:R:qh", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "+a:d:f:n:l:R:qh", longs, NULL)) != -1) {
 		switch (c) {
 		case 'a':
 			run_add_rule(run, RULE_ALLOW, optarg, &err);
@@ -113,6 +118,9 @@ run_options(struct run *run, int argc, char **argv)
 			break;
 		case 'n':
 			run->name = optarg;
+			break;
+		case 'l':
+			label_add(run->attach, optarg, &err);
 			break;
 		case 'R':
 			command_set_runtime_dir(optarg, &err);

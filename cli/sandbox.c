@@ -5,6 +5,7 @@
 #include "base/escape.h"
 #include "cli/client.h"
 #include "cli/command.h"
+#include "cli/label.h"
 #include "cli/table.h"
 
 #include <stdio.h>
@@ -16,6 +17,9 @@ sandbox_number(const json_t *object, const char *member)
 {
 	return (long long)json_integer_value(json_object_get(object, member));
 }
+
+/* More than the daemon takes as labels of one sandbox. */
+#define SANDBOX_LABELS_MAX 4096
 
 /* A line of two members, the second behind a comma; neither: no line. */
 static void
@@ -43,6 +47,7 @@ sandbox_policy_line(struct table *table, const json_t *sandbox)
 void
 sandbox_print(const json_t *sandbox)
 {
+	char labels[SANDBOX_LABELS_MAX];
 	struct table table;
 
 	table_init(&table, 2, NULL);
@@ -61,21 +66,26 @@ sandbox_print(const json_t *sandbox)
 	sandbox_pair(&table, "dns", command_text(sandbox, "dns"), command_text(sandbox, "dns6"));
 	if (json_object_get(sandbox, "generation") != NULL)
 		sandbox_policy_line(&table, sandbox);
+	label_format(sandbox, labels, sizeof(labels));
+	sandbox_pair(&table, "labels", labels, "");
+	sandbox_pair(&table, "parent", command_text(json_object_get(sandbox, "parent"), "name"), "");
 	table_print(&table, stdout, "");
 }
 
 /* -- list ---------------------------------------------------------------------------------------------------------- */
 
 static void
-list_print(const json_t *sandboxes)
+list_print(const json_t *sandboxes, bool wide)
 {
 	static const char *const headings[] = {
-	    "NAME", "STATE", "KIND", "GUEST", "DEVICE", "RULES", "GEN", "ATTACHED", "NAMESPACE"};
+	    "NAME", "STATE", "KIND", "GUEST", "DEVICE", "RULES", "GEN", "ATTACHED", "NAMESPACE", "PARENT", "LABELS"};
+	const size_t columns = sizeof(headings) / sizeof(headings[0]);
+	char labels[SANDBOX_LABELS_MAX];
 	struct table table;
 	const json_t *sandbox;
 	size_t i;
 
-	table_init(&table, sizeof(headings) / sizeof(headings[0]), headings);
+	table_init(&table, wide ? columns : columns - 2, headings);
 	json_array_foreach(sandboxes, i, sandbox)
 	{
 		table_add(&table, command_text(sandbox, "name"));
@@ -87,29 +97,63 @@ list_print(const json_t *sandboxes)
 		table_addf(&table, "%lld", sandbox_number(sandbox, "generation"));
 		table_addf(&table, "%.19s", command_text(sandbox, "attached"));
 		table_add(&table, command_text(sandbox, "netns"));
+		if (!wide)
+			continue;
+		label_format(sandbox, labels, sizeof(labels));
+		table_add(&table, command_text(json_object_get(sandbox, "parent"), "name"));
+		table_add(&table, labels);
 	}
 	table_print(&table, stdout, "");
+}
+
+/* Leave only those that have all of the labels. */
+static void
+list_filter(json_t *sandboxes, const struct args_list *labels)
+{
+	for (size_t i = json_array_size(sandboxes); i-- > 0;) {
+		for (size_t j = 0; j < labels->count; j++) {
+			if (label_matches(json_array_get(sandboxes, i), labels->items[j]))
+				continue;
+			json_array_remove(sandboxes, i);
+			break;
+		}
+	}
 }
 
 int
 cli_list(int argc, char **argv)
 {
+	static struct args_list labels;
 	static struct command command;
-	int status = command_parse(argc, argv, NULL, 0, 0, 0, &command);
+	const char *output = "text";
+	const struct args_option options[] = {
+	    {'l', "label", "KEY[=VALUE]", "only those with this label; repeated: with all of them", NULL, NULL,
+		&labels},
+	    {'o', "output", "FORMAT", "text (default), wide (with parents and labels) or json", NULL, &output, NULL},
+	};
+	int status = command_parse(argc, argv, options, sizeof(options) / sizeof(options[0]), 0, 0, &command);
+	bool wide = strcmp(output, "wide") == 0;
 	json_t *answer, *sandboxes;
 	struct error err;
 
 	if (status >= 0)
 		return status;
+	if (!wide && strcmp(output, "text") != 0 && strcmp(output, "json") != 0) {
+		error_set(&err, ERROR_USAGE, "-o must be text, wide or json");
+		return command_fail(&err);
+	}
 	if (client_request("GET", "/v1/sandboxes", NULL, &answer, &err) < 0)
 		return command_fail(&err);
 	sandboxes = json_object_get(answer, "sandboxes");
-	if (command.json)
+	list_filter(sandboxes, &labels);
+	if (strcmp(output, "json") == 0)
 		command_print_json(answer);
-	else if (json_array_size(sandboxes) == 0)
-		command_warn("no sandboxes; postern attach makes one");
+	else if (json_array_size(sandboxes) > 0)
+		list_print(sandboxes, wide);
+	else if (labels.count > 0)
+		command_warn("no sandbox has these labels");
 	else
-		list_print(sandboxes);
+		command_warn("no sandboxes; postern attach makes one");
 	json_decref(answer);
 	return 0;
 }

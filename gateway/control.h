@@ -56,6 +56,12 @@ struct MHD_Daemon;
 #define CONTROL_RESTORE_HOLD_MS 5000
 /* On shutdown, how long records may take to become durable. */
 #define CONTROL_STOP_MS 2000
+/* Bytes of a mark: a sentence or two. */
+#define CONTROL_MARK_MAX 512
+/* Marks of one sandbox in a second: more than any agent takes steps, few enough that a runaway loop does not fill the log. */
+#define CONTROL_MARKS_PER_S 100
+/* A mark that is not on disk by then is answered with an error. */
+#define CONTROL_MARK_MS 30000
 
 struct control_request;
 struct control_job;
@@ -116,6 +122,11 @@ struct control_sandbox {
 	struct snapshot *snapshot;  /* in force; owned; NULL while nothing could be compiled */
 	struct usage_table usage;   /* as the keeper told it */
 	bool usage_dirty;           /* not on disk yet */
+	json_t *labels;             /* object of strings, owned; NULL: none */
+	char parent[TAP_NAME_MAX];  /* the sandbox that this is a clone of, or "" */
+	int64_t parent_id;          /* its id */
+	int64_t marks_since_ms;     /* control_mark.c: when the second began that marks are counted in */
+	unsigned int marks;         /* taken in it */
 	bool restoring;             /* waits for the keeper after a start */
 	bool attached;              /* the keeper has it */
 	char error[ERROR_TEXT_MAX]; /* what is broken, or "" */
@@ -301,6 +312,10 @@ struct control_grant {
 int control_edits_add(struct policy *edits, enum rule_action action, const json_t *words,
     const struct control_grant *grant, uint32_t uid, size_t *ret_changed, json_t *change, struct error *err);
 
+/* -- control_mark.c ------------------------------------------------------------------------------------------------ */
+
+void control_mark_handler(struct control_request *request, json_t *body);
+
 /* -- control_explain.c --------------------------------------------------------------------------------------------- */
 
 void control_test_handler(struct control_request *request, json_t *body);
@@ -329,6 +344,10 @@ int control_usage_check(const struct snapshot *snapshot, struct error *err);
 /* detail: a JSON object, stolen; it gets what is known of the peer. */
 void control_record_event(struct control *control, enum event_kind kind, int64_t sandbox, const struct control_peer *peer,
     json_t *detail);
+/* What an agent says of itself, for somebody who waits until it is durable. detail is stolen. Fills *ret_id and *ret_ts_us;
+ * 0 or -errno, as recorder_send. */
+int control_record_mark(struct control *control, int64_t sandbox, uint32_t uid, json_t *detail,
+    struct recorder_wait *wait, uint64_t *ret_id, int64_t *ret_ts_us);
 void control_record_sandbox(struct control *control, const struct control_sandbox *sandbox);
 void control_record_sandbox_end(struct control *control, const struct control_sandbox *sandbox);
 

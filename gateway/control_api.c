@@ -20,6 +20,7 @@ static const struct control_route api_routes[] = {
     {"POST", "/v1/sandboxes/*/rules", CONTROL_BODY_MAX, control_rules_handler},
     {"DELETE", "/v1/sandboxes/*/rules", CONTROL_BODY_MAX, control_revoke_handler},
     {"PUT", "/v1/sandboxes/*/policy", CONTROL_POLICY_BODY_MAX, control_policy_handler},
+    {"POST", "/v1/sandboxes/*/marks", CONTROL_BODY_MAX, control_mark_handler},
     {"POST", "/v1/sandboxes/*/test", CONTROL_BODY_MAX, control_test_handler},
 };
 #define API_ROUTES (sizeof(api_routes) / sizeof(api_routes[0]))
@@ -55,6 +56,7 @@ api_allow(const char *pattern)
 	    {"/v1/sandboxes/*", "GET, DELETE"},
 	    {"/v1/sandboxes/*/rules", "POST, DELETE"},
 	    {"/v1/sandboxes/*/policy", "PUT"},
+	    {"/v1/sandboxes/*/marks", "POST"},
 	    {"/v1/sandboxes/*/test", "POST"},
 	};
 

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "gateway/control_config.h"
 #include "gateway/control_json.h"
+#include "gateway/control_labels.h"
 #include "gateway/control_state.h"
 
 #include <stdio.h>
@@ -96,17 +97,19 @@ static int
 attach_read_body(struct control_job *job, struct control_sandbox *sandbox, struct error *err)
 {
 	struct control_config_json config;
-	json_t *policy, *allow, *deny;
+	json_t *policy, *allow, *deny, *parent;
 	const struct control_field fields[] = {
 	    CONTROL_CONFIG_FIELDS(config),
 	    {"policy", JSON_STRING, false, &policy},
 	    {"allow", JSON_ARRAY, false, &allow},
 	    {"deny", JSON_ARRAY, false, &deny},
+	    {"parent", JSON_STRING, false, &parent},
 	};
 	size_t changed = 0;
 
 	if (control_json_fields(job->body, fields, sizeof(fields) / sizeof(fields[0]), err) < 0 ||
-	    control_config_parse(&config, sandbox, err) < 0)
+	    control_config_parse(&config, sandbox, err) < 0 ||
+	    control_parent_find(job->control, parent, sandbox, err) < 0)
 		return -1;
 	if (policy != NULL) {
 		sandbox->policy_text = strdup(json_string_value(policy));

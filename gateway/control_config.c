@@ -3,6 +3,7 @@
 #include "gateway/control_config.h"
 
 #include "gateway/control_json.h"
+#include "gateway/control_labels.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -165,7 +166,8 @@ control_config_parse(const struct control_config_json *json, struct control_sand
 	    config_gateway(json->gateway_ip6, "gateway_ip6", 6, &config->gateway6, err) < 0 ||
 	    config_source(json, sandbox, err) < 0 ||
 	    control_json_text(
-		json->policy_file, "policy_file", sandbox->policy_file, sizeof(sandbox->policy_file), err) < 0)
+		json->policy_file, "policy_file", sandbox->policy_file, sizeof(sandbox->policy_file), err) < 0 ||
+	    control_labels_parse(json->labels, &sandbox->labels, err) < 0)
 		return -1;
 	/* The keeper opens the container's namespace; here any descriptor stands for it. */
 	checked = *config;
@@ -175,7 +177,7 @@ control_config_parse(const struct control_config_json *json, struct control_sand
 
 struct attachment_json {
 	struct control_config_json config;
-	json_t *version, *id, *uid, *generation, *last_generation, *hash, *netns_dev, *netns_ino, *applied;
+	json_t *version, *id, *uid, *generation, *last_generation, *hash, *netns_dev, *netns_ino, *applied, *parent;
 };
 
 static int
@@ -216,6 +218,7 @@ attachment_read(json_t *object, struct control_sandbox *sandbox, struct error *e
 	    {"policy_applied_us", JSON_INTEGER, false, &json.applied},
 	    {"netns_dev", JSON_INTEGER, true, &json.netns_dev},
 	    {"netns_ino", JSON_INTEGER, true, &json.netns_ino},
+	    {"parent", JSON_OBJECT, false, &json.parent},
 	};
 
 	if (control_json_fields(object, fields, sizeof(fields) / sizeof(fields[0]), err) < 0)
@@ -225,6 +228,8 @@ attachment_read(json_t *object, struct control_sandbox *sandbox, struct error *e
 	if (control_config_parse(&json.config, sandbox, err) < 0)
 		return -1;
 	if (control_json_text(json.hash, "hash", sandbox->hash, sizeof(sandbox->hash), err) < 0)
+		return -1;
+	if (control_parent_parse(json.parent, sandbox, err) < 0)
 		return -1;
 	return attachment_numbers(&json, sandbox, err);
 }

@@ -9,7 +9,7 @@
 
 struct control_config_json {
 	json_t *name, *kind, *ifname, *owner, *guest_ip, *gateway_ip, *guest_ip6, *gateway_ip6, *mac, *netns, *pid,
-	    *policy_file;
+	    *policy_file, *labels;
 };
 
 /* Instead of an IPv6 address: the sandbox has none, and the guest's IPv6 frames are refused. */
@@ -24,11 +24,12 @@ struct control_config_json {
 	    {"guest_ip6", JSON_STRING, false, &(json).guest_ip6},                                                      \
 	    {"gateway_ip6", JSON_STRING, false, &(json).gateway_ip6}, {"mac", JSON_STRING, false, &(json).mac},        \
 	    {"netns", JSON_STRING, false, &(json).netns}, {"pid", JSON_INTEGER, false, &(json).pid},                   \
+	    {"policy_file", JSON_STRING, false, &(json).policy_file},                                                  \
 	{                                                                                                              \
-		"policy_file", JSON_STRING, false, &(json).policy_file                                                 \
+		"labels", JSON_OBJECT, false, &(json).labels                                                           \
 	}
 
-/* Fill config, source, pid and policy_file of a fresh sandbox; defaults stay where a member is absent. */
+/* Fill config, source, pid, policy_file and labels of a fresh sandbox; defaults stay where a member is absent. */
 int control_config_parse(const struct control_config_json *json, struct control_sandbox *sandbox, struct error *err);
 
 #endif

@@ -33,22 +33,22 @@ record_shorten(json_t *detail, const char *key, size_t *gone)
 
 /* Members that may be long are shortened, one after another, until the rest fits: half a JSON text is none. */
 static void
-record_detail(char ret_detail[RECORD_DETAIL_MAX], json_t *detail)
+record_detail(char *ret_detail, size_t size, json_t *detail)
 {
 	static const char *const expendable[] = {"command", "change", "error", "policy_file", "container_netns"};
 	size_t at = 0, gone = 0, count = sizeof(expendable) / sizeof(expendable[0]);
-	char *text = detail == NULL ? NULL : json_dumps(detail, JSON_COMPACT | JSON_ENSURE_ASCII);
+	char *text = detail == NULL ? NULL : json_dumps(detail, JSON_COMPACT); /* the store makes it ASCII */
 
 	ret_detail[0] = '\0';
-	while (text != NULL && strlen(text) >= RECORD_DETAIL_MAX && at < count) {
+	while (text != NULL && strlen(text) >= size && at < count) {
 		if (!record_shorten(detail, expendable[at], &gone)) {
 			at++;
 			continue;
 		}
 		free(text);
-		text = json_dumps(detail, JSON_COMPACT | JSON_ENSURE_ASCII);
+		text = json_dumps(detail, JSON_COMPACT);
 	}
-	if (text != NULL && strlen(text) < RECORD_DETAIL_MAX)
+	if (text != NULL && strlen(text) < size)
 		memcpy(ret_detail, text, strlen(text) + 1);
 	free(text);
 	json_decref(detail);
@@ -63,29 +63,48 @@ record_send(struct control *control, struct record *record)
 		log_warnx("a record of kind %u could not be queued (%d)", record->kind, rc);
 }
 
+static void
+record_event(
+    struct control *control, struct record *record, enum event_kind kind, int64_t sandbox, uint32_t uid, json_t *detail)
+{
+	memset(record, 0, sizeof(*record));
+	record->kind = RECORD_EVENT;
+	record->event.id = recorder_id(&control->recorder);
+	record->event.sandbox = sandbox;
+	record->event.ts_us = clock_real_us();
+	record->event.kind = (uint8_t)kind;
+	record->event.uid = uid;
+	record_detail(record->event.detail, sizeof(record->event.detail), detail);
+}
+
 void
 control_record_event(struct control *control, enum event_kind kind, int64_t sandbox,
     const struct control_peer *peer, json_t *detail)
 {
 	struct record record;
 
-	memset(&record, 0, sizeof(record));
-	record.kind = RECORD_EVENT;
-	record.event.id = recorder_id(&control->recorder);
-	record.event.sandbox = sandbox;
-	record.event.ts_us = clock_real_us();
-	record.event.kind = (uint8_t)kind;
-	record.event.uid = peer->uid;
 	control_peer_tell(peer, detail);
-	record_detail(record.event.detail, detail);
+	record_event(control, &record, kind, sandbox, peer->uid, detail);
 	record_send(control, &record);
+}
+
+int
+control_record_mark(struct control *control, int64_t sandbox, uint32_t uid, json_t *detail, struct recorder_wait *wait,
+    uint64_t *ret_id, int64_t *ret_ts_us)
+{
+	struct record record;
+
+	record_event(control, &record, EVENT_MARK, sandbox, uid, detail);
+	*ret_id = record.event.id;
+	*ret_ts_us = record.event.ts_us;
+	return recorder_send(&control->recorder, &record, wait);
 }
 
 static void
 record_sandbox(struct control *control, const struct control_sandbox *sandbox, enum record_kind kind, int64_t ts_us)
 {
 	static const char *const shown[] = {"guest_ip", "gateway_ip", "guest_ip6", "gateway_ip6", "mac", "device",
-	    "netns", "container_netns", "pid", "owner"};
+	    "netns", "container_netns", "pid", "owner", "labels", "parent"};
 	json_t *summary = control_sandbox_summary(sandbox), *detail = json_object();
 	struct record record;
 
@@ -100,7 +119,7 @@ record_sandbox(struct control *control, const struct control_sandbox *sandbox, e
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
 		json_object_set(detail, shown[i], json_object_get(summary, shown[i]));
 	json_decref(summary);
-	record_detail(record.sandbox.detail, detail);
+	record_detail(record.sandbox.detail, sizeof(record.sandbox.detail), detail);
 	record_send(control, &record);
 }
 

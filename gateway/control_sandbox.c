@@ -2,6 +2,7 @@
 #include "gateway/control.h"
 
 #include "gateway/control_config.h"
+#include "gateway/control_labels.h"
 
 #include <errno.h>
 #include <search.h>
@@ -69,6 +70,7 @@ control_sandbox_free(struct control_sandbox *sandbox)
 	policy_free(&sandbox->edits);
 	snapshot_free(sandbox->snapshot);
 	usage_table_free(&sandbox->usage);
+	json_decref(sandbox->labels);
 	free(sandbox);
 }
 
@@ -177,6 +179,7 @@ sandbox_set_config(json_t *object, const struct control_sandbox *sandbox)
 	if (sandbox->pid != 0)
 		json_object_set_new(object, "pid", json_integer(sandbox->pid));
 	sandbox_set_text(object, "policy_file", sandbox->policy_file);
+	control_labels_format(object, sandbox);
 	json_object_set_new(object, "generation", json_integer(sandbox->generation));
 	json_object_set_new(object, "uid", json_integer(sandbox->uid));
 	json_object_set_new(object, "id", json_integer(sandbox->id));

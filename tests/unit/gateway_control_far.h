@@ -45,6 +45,8 @@ struct far {
 	enum error_code attach_code, policy_code, detach_code;
 	bool hold_policy; /* keep MSG_POLICY unanswered until far_release */
 	uint64_t held_tag;
+	bool hold_durable; /* say of no record that it is on disk until far_release_durable */
+	bool unwritable;   /* the log cannot be written */
 	size_t attaches, policies, detaches, forgets;
 	struct msg_forget forget; /* the last one */
 	struct msg_attach attach; /* the last one */
@@ -163,7 +165,7 @@ static inline bool
 far_auditor_handler(struct ipc *ipc, struct ipc_message *message)
 {
 	struct far *far = loop_owner(ipc, struct far, auditor);
-	struct msg_durable durable = {.writable = 1};
+	struct msg_durable durable = {.writable = !far->unwritable};
 	struct record *record = &far->records[far->record_count++];
 
 	assert_true(far->record_count < FAR_RECORDS_MAX);
@@ -171,8 +173,18 @@ far_auditor_handler(struct ipc *ipc, struct ipc_message *message)
 	memcpy(record, message->body, message->header.size);
 	assert_true(record_valid(record, message->header.size));
 	durable.seq = record->seq;
-	ipc_send(ipc, MSG_DURABLE, 0, &durable, sizeof(durable), NULL, 0);
+	if (!far->hold_durable)
+		ipc_send(ipc, MSG_DURABLE, 0, &durable, sizeof(durable), NULL, 0);
 	return true;
+}
+
+static inline void
+far_release_durable(struct far *far)
+{
+	struct msg_durable durable = {.writable = 1, .seq = far->records[far->record_count - 1].seq};
+
+	far->hold_durable = false;
+	assert_int_equal(ipc_send(&far->auditor, MSG_DURABLE, 0, &durable, sizeof(durable), NULL, 0), 0);
 }
 
 static inline void

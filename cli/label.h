@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Labels on the command line: KEY=VALUE words into the API's object, and the other way round. */
+#ifndef POSTERN_CLI_LABEL_H
+#define POSTERN_CLI_LABEL_H
+
+#include "base/error.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Add "KEY=VALUE" to member "labels" of a request, which is made when it is not there. The daemon checks the rest. 0, or
+ * -1 with ERROR_USAGE. */
+int label_add(json_t *request, const char *word, struct error *err);
+
+/* Does the sandbox (as the API shows it) have the label "KEY", or "KEY=VALUE"? */
+bool label_matches(const json_t *sandbox, const char *filter);
+
+/* "a=b, c=d" of a sandbox, by key; "" when it has none. Cut at size. */
+void label_format(const json_t *sandbox, char *ret_text, size_t size);
+
+#endif
