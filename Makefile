@@ -115,7 +115,8 @@ $(BUILD)/tests/fuzz/$(notdir $(basename $(1))): $(BUILD)/tests/fuzz/$(notdir $(b
 endef
 $(foreach t,$(FUZZ_SRC),$(eval $(call fuzz_rule,$(t))))
 
-# Benchmarks: tests/bench/FOLDER[_WHAT]_bench.c; make bench runs them, the tests do not.
+# Benchmarks: tests/bench/FOLDER[_WHAT]_bench.c, and tests/bench/fleet, which needs root; make bench runs them, the tests
+# do not.
 BENCH_SRC := $(wildcard tests/bench/*_bench.c)
 BENCH_BIN := $(BENCH_SRC:%.c=$(BUILD)/%)
 define bench_rule
@@ -172,8 +173,9 @@ fuzz: fuzz-build
 fuzz-replay: fuzz-build
 	@tests/run fuzz
 
-bench: $(BENCH_BIN)
-	@status=0; for program in $(BENCH_BIN); do echo "# $$program"; $$program || status=1; done; exit $$status
+bench: $(BENCH_BIN) all
+	@status=0; for program in $(BENCH_BIN) "tests/lab/enter tests/bench/fleet"; do \
+		echo "# $$program"; BUILD=$(BUILD) $$program || status=1; done; exit $$status
 
 # Manual pages: man/NAME.SECTION.scd
 MAN := $(patsubst man/%.scd,$(BUILD)/man/%,$(wildcard man/*.scd))

@@ -15,7 +15,9 @@
 
 #include "base/error.h"
 #include "base/loop.h"
+#include "gateway/control_compiled.h"
 #include "gateway/control_peer.h"
+#include "gateway/control_text.h"
 #include "gateway/ipc.h"
 #include "gateway/msg.h"
 #include "gateway/options.h"
@@ -93,6 +95,7 @@ struct control {
 	int state_fd; /* <state_dir>/sandboxes */
 	struct policy organisation;   /* laid under every sandbox's; without has_organisation there is none */
 	bool has_organisation;
+	struct control_compiled compiled;
 	struct preset_dirs presets;
 	struct loop_timer usage_timer; /* control_usage.c */
 	int64_t last_id;
@@ -116,7 +119,7 @@ struct control_sandbox {
 	uint32_t generation, last_generation; /* in force; highest ever used */
 	char hash[65];                        /* of the snapshot in force */
 	char policy_file[CONTROL_POLICY_FILE_MAX];
-	char *policy_text;          /* verbatim; NULL: no policy file. Owned */
+	const char *policy_text;    /* verbatim; NULL: no policy file. Of control_text.h */
 	int64_t policy_applied_us;  /* when the text came: "expires: 2h" counts from there, whatever restarts meanwhile */
 	struct policy edits;        /* live edits */
 	struct snapshot *snapshot;  /* in force; owned; NULL while nothing could be compiled */
@@ -256,7 +259,7 @@ void control_restored(struct control *control);
 struct control_change {
 	bool preview;       /* nothing is to be changed: only say what would be */
 	bool replaces_file; /* policy_text and policy_file are the new ones; otherwise edits are */
-	char *policy_text;  /* owned */
+	const char *policy_text; /* of control_text.h */
 	char policy_file[CONTROL_POLICY_FILE_MAX];
 	int64_t applied_us;  /* clock_real_us at the beginning */
 	struct policy edits; /* all of them, as they will be */
@@ -269,8 +272,8 @@ struct control_change {
 };
 
 /* Lay organisation, policy text (may be NULL; its relative expiries count from applied_us) with its presets, and edits over
- * each other, and compile that. Returns the sealed descriptor and opens it. */
-int control_policy_compile(const struct control *control, const char *policy_text, const char *policy_file,
+ * each other, and compile that, unless the same was compiled lately. Returns the sealed descriptor and opens it. */
+int control_policy_compile(struct control *control, const char *policy_text, const char *policy_file,
     int64_t applied_us, const struct policy *edits, int *ret_fd, struct snapshot **ret_snapshot, struct error *err);
 /* Read the organisation's policy and find the presets' directories. Without the default file there is no organisation; a
  * named one must be there, and one that is there must be good. 0 or -1. */

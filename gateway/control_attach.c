@@ -112,7 +112,7 @@ attach_read_body(struct control_job *job, struct control_sandbox *sandbox, struc
 	    control_parent_find(job->control, parent, sandbox, err) < 0)
 		return -1;
 	if (policy != NULL) {
-		sandbox->policy_text = strdup(json_string_value(policy));
+		sandbox->policy_text = control_text_share(json_string_value(policy));
 		if (sandbox->policy_text == NULL)
 			return error_set(err, ERROR_SYSTEM, "out of memory");
 	}
@@ -154,7 +154,7 @@ attach_store(struct control *control, const struct control_sandbox *sandbox, str
 			files.files[CONTROL_FILE_EDITS] = (struct control_text){edits, strlen(edits)};
 		if (sandbox->policy_text != NULL)
 			files.files[CONTROL_FILE_POLICY] =
-			    (struct control_text){sandbox->policy_text, strlen(sandbox->policy_text)};
+			    (struct control_text){(char *)(uintptr_t)sandbox->policy_text, strlen(sandbox->policy_text)};
 		rc = control_state_create(control->state_fd, sandbox->name, &files, err);
 	}
 	free(attachment);

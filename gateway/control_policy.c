@@ -85,11 +85,30 @@ policy_lay(const struct control *control, const struct policy *sandbox, const st
 	return -1;
 }
 
-int
-control_policy_compile(const struct control *control, const char *policy_text, const char *policy_file,
-    int64_t applied_us, const struct policy *edits, int *ret_fd, struct snapshot **ret_snapshot, struct error *err)
+/* Does it follow from its text alone: not from when it was applied, nor from files that may have changed since? */
+static bool
+policy_is_constant(const struct control *control, const struct policy *sandbox, const struct policy *edits)
 {
-	const char *file = policy_file[0] == '\0' ? POLICY_FILE_DEFAULT : policy_file;
+	const struct policy *layers[] = {sandbox, edits, &control->organisation};
+
+	for (size_t i = 0; i < sizeof(layers) / sizeof(layers[0]); i++) {
+		if (layers[i]->include_count > 0)
+			return false;
+		for (size_t at = 0; at < layers[i]->rule_count; at++) {
+			const struct rule *rule = &layers[i]->rules[at];
+
+			if (rule->expires_after_s != 0 || rule->kind == RULE_COUNTRY || rule->kind == RULE_ASN)
+				return false;
+		}
+	}
+	return true;
+}
+
+/* From texts to a sealed block; the descriptor, or -1. */
+static int
+policy_compile(const struct control *control, const char *policy_text, const char *file, int64_t applied_us,
+    const struct policy *edits, bool *ret_constant, struct error *err)
+{
 	struct policy sandbox, ordered, all;
 	int fd = -1, rc = 0;
 
@@ -101,14 +120,31 @@ control_policy_compile(const struct control *control, const char *policy_text, c
 		rc = policy_add_edits(&ordered, edits, err);
 	if (rc == 0)
 		rc = policy_lay(control, policy_text == NULL ? NULL : &sandbox, &ordered, applied_us, &all, err);
+	*ret_constant = rc == 0 && policy_is_constant(control, &sandbox, &ordered);
 	policy_free(&sandbox);
 	policy_free(&ordered);
 	if (rc < 0)
 		return -1;
 	fd = snapshot_compile(&all, err);
 	policy_free(&all);
+	return fd;
+}
+
+int
+control_policy_compile(struct control *control, const char *policy_text, const char *policy_file, int64_t applied_us,
+    const struct policy *edits, int *ret_fd, struct snapshot **ret_snapshot, struct error *err)
+{
+	const char *file = policy_file[0] == '\0' ? POLICY_FILE_DEFAULT : policy_file;
+	uint8_t key[CONTROL_COMPILED_KEY];
+	bool keyed = control_compiled_key(policy_text, file, edits, key), constant = false;
+	int fd = keyed ? control_compiled_find(&control->compiled, key) : -1;
+
+	if (fd < 0)
+		fd = policy_compile(control, policy_text, file, applied_us, edits, &constant, err);
 	if (fd < 0)
 		return -1;
+	if (keyed && constant)
+		control_compiled_keep(&control->compiled, key, fd);
 	*ret_snapshot = snapshot_open(fd, err);
 	if (*ret_snapshot == NULL || control_usage_check(*ret_snapshot, err) < 0) {
 		snapshot_free(*ret_snapshot);
@@ -127,7 +163,7 @@ change_free(void *data)
 
 	if (change == NULL)
 		return;
-	free(change->policy_text);
+	control_text_release(change->policy_text);
 	policy_free(&change->edits);
 	if (change->fd >= 0)
 		close(change->fd);
@@ -196,7 +232,8 @@ control_change_begin(struct control_job *job, struct control_sandbox **ret_sandb
 static int
 policy_store(struct control *control, const struct control_sandbox *stored, bool policy_file, struct error *err)
 {
-	char *text = policy_file ? stored->policy_text : NULL, *edits = NULL, *attachment;
+	const char *text = policy_file ? stored->policy_text : NULL;
+	char *edits = NULL, *attachment;
 	int rc = 0;
 
 	if (!policy_file && stored->edits.rule_count > 0) {
@@ -320,7 +357,7 @@ policy_commit(struct control *control, struct control_sandbox *sandbox, struct c
 	change->edits = edits;
 	snapshot_hash(sandbox->snapshot, sandbox->hash);
 	if (change->replaces_file) {
-		free(sandbox->policy_text);
+		control_text_release(sandbox->policy_text);
 		sandbox->policy_text = change->policy_text;
 		change->policy_text = NULL;
 		sandbox->policy_applied_us = change->applied_us;

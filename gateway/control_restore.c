@@ -30,8 +30,9 @@ restore_take_policy(struct control_sandbox *sandbox, struct control_files *files
 		if (rc < 0)
 			policy_init(&sandbox->edits);
 	}
-	sandbox->policy_text = policy->text;
-	policy->text = NULL;
+	sandbox->policy_text = control_text_share(policy->text);
+	if (policy->text != NULL && sandbox->policy_text == NULL)
+		rc = error_set(err, ERROR_SYSTEM, "out of memory");
 	return rc;
 }
 
@@ -158,7 +159,7 @@ restore_answer(struct control_job *job, const void *answer)
 
 /* The policy as stored; an empty one when that is broken. A changed outcome is a new generation. */
 static int
-restore_compile(const struct control *control, struct control_sandbox *sandbox, int *ret_fd, struct error *err)
+restore_compile(struct control *control, struct control_sandbox *sandbox, int *ret_fd, struct error *err)
 {
 	struct policy nothing;
 	char hash[65];

@@ -206,7 +206,7 @@ policy_read_body(struct control_job *job, struct control_change *change, struct 
 	if (control_json_fields(job->body, fields, sizeof(fields) / sizeof(fields[0]), err) < 0 ||
 	    control_json_file_name(file, "policy_file", change->policy_file, sizeof(change->policy_file), err) < 0)
 		return -1;
-	change->policy_text = strdup(json_string_value(text));
+	change->policy_text = control_text_share(json_string_value(text));
 	if (change->policy_text == NULL)
 		return error_set(err, ERROR_SYSTEM, "out of memory");
 	change->replaces_file = true;

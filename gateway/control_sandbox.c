@@ -66,7 +66,7 @@ control_sandbox_free(struct control_sandbox *sandbox)
 {
 	if (sandbox == NULL)
 		return;
-	free(sandbox->policy_text);
+	control_text_release(sandbox->policy_text);
 	policy_free(&sandbox->edits);
 	snapshot_free(sandbox->snapshot);
 	usage_table_free(&sandbox->usage);

@@ -229,10 +229,13 @@ static void
 meter_build(struct meter *meter, bool keep)
 {
 	size_t count;
-	struct meter_row *rows = meter_rows(meter, keep, &count);
+	struct meter_row *rows = meter_rows(meter, keep, &count), *fitting;
 
 	if (rows == NULL)
 		log_fatalx("no memory to count what is used");
+	/* There was room for as many as there can be; mostly there is one. */
+	fitting = reallocarray(rows, count, sizeof(*rows));
+	rows = fitting == NULL ? rows : fitting;
 	free(meter->rows);
 	meter->rows = rows;
 	meter->count = count;

@@ -54,8 +54,9 @@ struct addr_range {
  * policy/layers.h); a policy that still has some is refused. Returns the descriptor (caller owns) or -1 with ERROR_POLICY/ERROR_LIMIT. */
 int snapshot_compile(const struct policy *policy, struct error *err);
 
-/* Map and verify. The descriptor may be closed afterwards. NULL with ERROR_CORRUPT when anything is out of bounds or
- * the memfd is not sealed. */
+/* Map and verify; or, when this process has the same memfd mapped and verified already, share that. The descriptor may be
+ * closed afterwards. NULL with ERROR_CORRUPT when anything is out of bounds or the memfd is not sealed. To be called on
+ * one thread of a process only, like snapshot_free. */
 struct snapshot *snapshot_open(int fd, struct error *err);
 void snapshot_free(struct snapshot *snapshot);
 

@@ -90,8 +90,11 @@ struct snap_view {
 	uint32_t rule_count;
 };
 
+struct snap_block; /* snapshot_block.c: the mapping, which all snapshots of one memfd share */
+
 struct snapshot {
-	void *base; /* mapping, owned */
+	struct snap_block *block; /* a reference; NULL while it is being checked */
+	const void *base;         /* the block's */
 	size_t size;
 	struct snap_view view;
 	const struct addr_range *ranges;
@@ -100,9 +103,13 @@ struct snapshot {
 	uint8_t lengths[2][129]; /* prefix lengths that address rules use, falling; IPv4, IPv6 */
 	uint8_t length_count[2];
 	bool expires, needs_country, needs_asn; /* some rule has a deadline, is about a country, is about an ASN */
-	bool *retired; /* by rule, owned; NULL when none has a count */
+	bool counts;   /* some rule has a count */
+	bool *retired; /* by rule, owned; NULL when none has a count: the only part that each snapshot has for itself */
 	char hash[65];
 };
+
+/* Check the block at s->base, of s->size bytes, and fill in all but block and retired. 0, or -1 with ERROR_CORRUPT. */
+int snap_check(struct snapshot *s, struct error *err);
 
 /* Is it a rule now? */
 static inline bool

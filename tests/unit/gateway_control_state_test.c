@@ -339,6 +339,89 @@ targets_are_read(void **state)
 	}
 }
 
+static void
+equal_texts_are_one(void **state)
+{
+	char text[] = "version: 1\n";
+	const char *one = control_text_share(text), *two, *other = control_text_share("version: 2\n");
+
+	(void)state;
+	assert_ptr_not_equal(one, text);
+	text[0] = 'V'; /* it is a copy */
+	two = control_text_share("version: 1\n");
+	assert_ptr_equal(one, two);
+	assert_ptr_not_equal(one, other);
+	control_text_release(one);
+	assert_string_equal(two, "version: 1\n");
+	control_text_release(two);
+	control_text_release(other);
+	control_text_release(NULL);
+	assert_null(control_text_share(NULL));
+}
+
+static ino_t
+inode_of(int fd)
+{
+	struct stat st;
+
+	assert_true(fd >= 0 && fstat(fd, &st) == 0);
+	close(fd);
+	return st.st_ino;
+}
+
+/* Compile, and say which memfd came out. */
+static ino_t
+compile(struct control *control, const char *text, const char *file, int64_t applied_us, const struct policy *live)
+{
+	struct snapshot *snapshot;
+	struct error err;
+	int fd;
+
+	if (control_policy_compile(control, text, file, applied_us, live, &fd, &snapshot, &err) < 0)
+		fail_msg("%s", err.text);
+	snapshot_free(snapshot);
+	return inode_of(fd);
+}
+
+static void
+what_was_compiled_lately_is_not_compiled_again(void **state)
+{
+	static const char text[] = "version: 1\nallow:\n  - host: one.example\n";
+	static const char passing[] = "version: 1\nallow:\n  - {host: one.example, expires: 2h}\n";
+	static struct control control;
+	struct policy none, live;
+	struct rule rule;
+	struct error err;
+	ino_t first;
+	char other[64];
+
+	(void)state;
+	policy_init(&none);
+	policy_init(&live);
+	assert_int_equal(rule_parse(RULE_DENY, "two.example", &rule, &err), 0);
+	assert_int_equal(policy_add(&live, &rule, &err), 0);
+	first = compile(&control, text, "a.yaml", 1, &none);
+	assert_int_equal(compile(&control, text, "a.yaml", 2, &none), first);
+	/* Another file's name stands in the rules' origins; edits are rules. */
+	assert_int_not_equal(compile(&control, text, "b.yaml", 1, &none), first);
+	assert_int_not_equal(compile(&control, text, "a.yaml", 1, &live), first);
+	assert_int_not_equal(compile(&control, NULL, "a.yaml", 1, &none), first);
+	/* What ends two hours after it came is another policy each time. */
+	first = compile(&control, passing, "a.yaml", 1, &none);
+	assert_int_not_equal(compile(&control, passing, "a.yaml", 2, &none), first);
+	/* The oldest goes, the one asked for lately stays. */
+	first = compile(&control, text, "a.yaml", 1, &none);
+	for (int i = 0; i < 2 * CONTROL_COMPILED_MAX; i++) {
+		snprintf(other, sizeof(other), "version: 1\nallow:\n  - host: host%d.example\n", i);
+		compile(&control, other, "a.yaml", 1, &none);
+		assert_int_equal(compile(&control, text, "a.yaml", 1, &none), first);
+	}
+	assert_int_equal(control.compiled.count, CONTROL_COMPILED_MAX);
+	for (size_t i = 0; i < control.compiled.count; i++)
+		close(control.compiled.rows[i].fd);
+	policy_free(&live);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
@@ -355,6 +438,8 @@ main(void)
 	    cmocka_unit_test(edits_keep_who_made_them),
 	    cmocka_unit_test(edits_that_are_no_text_are_refused),
 	    cmocka_unit_test(targets_are_read),
+	    cmocka_unit_test(equal_texts_are_one),
+	    cmocka_unit_test(what_was_compiled_lately_is_not_compiled_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

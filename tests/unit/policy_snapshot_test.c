@@ -837,6 +837,39 @@ hundred_thousand_rules(void **state)
 	policy_free(&policy);
 }
 
+/* One mapping for all who open the same memfd, but what is used up is used up for one of them only. */
+static void
+one_memfd_is_mapped_once(void **state)
+{
+	struct policy policy = policy_of((const char *const[]){"one.example", "two.example"}, 2);
+	struct name name = name_of("one.example");
+	struct snapshot *a, *b, *other;
+	struct error err;
+	int fd, copy;
+
+	(void)state;
+	policy.rules[0].uses = 1;
+	fd = snapshot_compile(&policy, &err);
+	copy = snapshot_compile(&policy, &err);
+	assert_true(fd >= 0 && copy >= 0);
+	a = snapshot_open(fd, &err);
+	b = snapshot_open(fd, &err);
+	other = snapshot_open(copy, &err);
+	assert_true(a != NULL && b != NULL && other != NULL);
+	close(fd);
+	close(copy);
+	assert_ptr_equal(snapshot_rule_text(a, 0), snapshot_rule_text(b, 0));
+	assert_ptr_not_equal(snapshot_rule_text(a, 0), snapshot_rule_text(other, 0));
+	snapshot_rule_retire(a, 0);
+	assert_int_equal(snapshot_decide_host(a, &name, IPPROTO_TCP, 443, 1).verdict, VERDICT_DENIED);
+	assert_int_equal(snapshot_decide_host(b, &name, IPPROTO_TCP, 443, 1).verdict, VERDICT_ALLOWED);
+	snapshot_free(a);
+	assert_int_equal(snapshot_decide_host(b, &name, IPPROTO_TCP, 443, 1).verdict, VERDICT_ALLOWED);
+	snapshot_free(b);
+	snapshot_free(other);
+	policy_free(&policy);
+}
+
 int
 main(void)
 {
@@ -853,6 +886,7 @@ main(void)
 	    cmocka_unit_test(limits_are_errors),
 	    cmocka_unit_test(hash_is_the_policys_identity),
 	    cmocka_unit_test(descriptors_must_be_sealed),
+	    cmocka_unit_test(one_memfd_is_mapped_once),
 	    cmocka_unit_test(damaged_blocks_are_refused_or_harmless),
 	    cmocka_unit_test(rules_cannot_be_hidden),
 	    cmocka_unit_test(hundred_thousand_rules),

@@ -1,50 +1,24 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Mapping and verifying a block that somebody else made.
+/* Verifying a block that somebody else made, and that nobody can change any more (snapshot_block.c).
  *
- * Theory of operation. The seals come first: once the four are on, no one can change a byte between check and use. Then
- * the header's sections must lie within the block; then each rule must be one that the compiler could have written
+ * Theory of operation. The header's sections must lie within the block; then each rule must be one that the compiler could have written
  * (canonical name, real prefix, ports in order, offsets inside their pools); then each table must find every rule of its
  * kind exactly once and within SNAP_PROBE_MAX steps; last, ranges and UDP ports are derived again and compared. After
  * that no decision can leave the block or fail to end, and none needs a check. Any doubt is ERROR_CORRUPT. */
 #include "policy/snapshot_format.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 
-#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 #define SHA256_SIZE 32
 
 static int
 corrupt(struct error *err, const char *what)
 {
 	return error_set(err, ERROR_CORRUPT, "compiled policy: %s", what);
-}
-
-static int
-block_map(struct snapshot *s, int fd, struct error *err)
-{
-	int seals = fcntl(fd, F_GET_SEALS);
-	struct stat st;
-
-	if (seals < 0 || (seals & SEALS) != SEALS)
-		return corrupt(err, "not a sealed memfd");
-	if (fstat(fd, &st) < 0)
-		return error_sys(err, errno, "cannot examine the compiled policy");
-	if (st.st_size < (off_t)sizeof(struct snap_header) || st.st_size > (off_t)SNAP_SIZE_MAX)
-		return corrupt(err, "impossible size");
-	s->size = (size_t)st.st_size;
-	s->base = mmap(NULL, s->size, PROT_READ, MAP_SHARED, fd, 0);
-	if (s->base != MAP_FAILED)
-		return 0;
-	s->base = NULL;
-	return error_sys(err, errno, "cannot map the compiled policy");
 }
 
 /* The section's first byte, or NULL when it does not lie wholly inside the block. */
@@ -308,10 +282,10 @@ block_check(struct snapshot *s, struct error *err)
 }
 
 /* What questions have to look at: which prefix lengths, the longest first; whether there are deadlines, places, counts. */
-static int
-rules_note(struct snapshot *s, struct error *err)
+static void
+rules_note(struct snapshot *s)
 {
-	bool used[2][129] = {{false}}, counts = false;
+	bool used[2][129] = {{false}};
 
 	for (uint32_t i = 0; i < s->view.rule_count; i++) {
 		const struct snap_rule *rule = &s->view.rules[i];
@@ -319,7 +293,7 @@ rules_note(struct snapshot *s, struct error *err)
 		s->expires = s->expires || rule->expires_us != 0;
 		s->needs_country = s->needs_country || rule->kind == SNAP_COUNTRY;
 		s->needs_asn = s->needs_asn || rule->kind == SNAP_ASN;
-		counts = counts || rule->uses != 0;
+		s->counts = s->counts || rule->uses != 0;
 		if (rule->kind == SNAP_CIDR)
 			used[rule->prefix.addr.family == 6][rule->prefix.bits] = true;
 	}
@@ -327,10 +301,6 @@ rules_note(struct snapshot *s, struct error *err)
 		for (size_t bits = 129; bits-- > 0;)
 			if (used[family][bits])
 				s->lengths[family][s->length_count[family]++] = (uint8_t)bits;
-	if (!counts)
-		return 0;
-	s->retired = calloc(s->view.rule_count, sizeof(*s->retired));
-	return s->retired == NULL ? error_set(err, ERROR_LIMIT, "no memory for a compiled policy") : 0;
 }
 
 static int
@@ -349,29 +319,11 @@ hash_note(struct snapshot *s, struct error *err)
 	return 0;
 }
 
-struct snapshot *
-snapshot_open(int fd, struct error *err)
+int
+snap_check(struct snapshot *s, struct error *err)
 {
-	struct snapshot *s = calloc(1, sizeof(*s));
-
-	if (s == NULL) {
-		error_set(err, ERROR_LIMIT, "no memory for a compiled policy");
-		return NULL;
-	}
-	if (block_map(s, fd, err) < 0 || block_check(s, err) < 0 || rules_note(s, err) < 0 || hash_note(s, err) < 0) {
-		snapshot_free(s);
-		return NULL;
-	}
-	return s;
-}
-
-void
-snapshot_free(struct snapshot *s)
-{
-	if (s == NULL)
-		return;
-	if (s->base != NULL)
-		munmap(s->base, s->size);
-	free(s->retired);
-	free(s);
+	if (block_check(s, err) < 0)
+		return -1;
+	rules_note(s);
+	return hash_note(s, err);
 }

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Policies that were compiled lately: who brings the same text gets the same block, without compiling it again. */
+#ifndef POSTERN_GATEWAY_CONTROL_COMPILED_H
+#define POSTERN_GATEWAY_CONTROL_COMPILED_H
+
+#include "policy/policy.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Compiled policies that are kept for the next one who brings the text; each is memory as long as it is kept, whether a
+ * sandbox goes by it or not. Enough for a host with a few kinds of tasks. */
+#define CONTROL_COMPILED_MAX 8
+#define CONTROL_COMPILED_KEY 32
+
+struct control_compiled_row {
+	uint8_t key[CONTROL_COMPILED_KEY];
+	int fd; /* sealed, owned */
+};
+
+/* The one used last comes first. */
+struct control_compiled {
+	struct control_compiled_row rows[CONTROL_COMPILED_MAX];
+	size_t count;
+};
+
+/* What everything else about a compiled policy follows from, while the organisation's stays the same: the text (may be
+ * NULL) and its file's name, and the live edits. False when that cannot be said (without memory). */
+bool control_compiled_key(
+    const char *text, const char *file, const struct policy *edits, uint8_t ret_key[CONTROL_COMPILED_KEY]);
+
+/* A descriptor of its own for the caller; -1: not there. */
+int control_compiled_find(struct control_compiled *compiled, const uint8_t key[CONTROL_COMPILED_KEY]);
+
+/* Keep it; fd stays the caller's. Whoever has not been asked for the longest time goes. */
+void control_compiled_keep(struct control_compiled *compiled, const uint8_t key[CONTROL_COMPILED_KEY], int fd);
+
+#endif
