@@ -32,7 +32,7 @@ SAN := -fsanitize=address$(comma)undefined$(comma)fuzzer-no-link -fno-sanitize-r
 endif
 
 PKGS_policy := yaml-0.1 libidn2 libpsl libcrypto
-PKGS_audit := sqlite3 jansson
+PKGS_audit := sqlite3 jansson libcrypto
 PKGS_tap := libnftnl libmnl
 PKGS_gateway := libcares ldns libssl libcrypto libmicrohttpd jansson libseccomp libcap-ng libsystemd
 PKGS_cli := libcurl jansson libcap-ng
@@ -41,7 +41,7 @@ PKGS := $(sort $(PKGS_policy) $(PKGS_audit) $(PKGS_tap) $(PKGS_gateway) $(PKGS_c
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE -I. -I$(BUILD)/gen $(WARN) $(HARDEN) $(SAN) \
 	$(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null) -DPOSTERN_VERSION='"$(VERSION)"' $(CFLAGS)
 ALL_LDFLAGS := $(LINK_HARDEN) $(SAN) $(LDFLAGS)
-libs = $(shell $(PKG_CONFIG) --libs $(sort $(foreach f,$(1),$(PKGS_$(f)))) 2>/dev/null) -lpthread
+libs = $(shell $(PKG_CONFIG) --libs $(sort $(foreach f,$(1),$(PKGS_$(f)))) 2>/dev/null) -lpthread -lm
 
 # One short line a step; V=1 shows the commands themselves.
 say = $(if $(V),,@printf '  %-4s %s\n' $(1) '$@';)

@@ -9,6 +9,9 @@
  * escaped, and JSON columns are checked to be JSON. */
 #include "audit/insert.h"
 
+#include "audit/community_id.h"
+#include "audit/name_measure.h"
+#include "audit/schema.h"
 #include "base/escape.h"
 
 #include <jansson.h>
@@ -18,48 +21,81 @@
 /* Four bytes for each byte of the longest text, and the NUL. */
 #define INSERT_ESCAPED_MAX (4 * RECORD_DETAIL_MAX + 1)
 
-#define CONNECTION_COLUMNS                                                                                             \
+#define CONNECTION_SQL                                                                                                 \
 	"INSERT INTO connections (id, seq, sandbox_id, ts, last_ts, count, proto, src, sport, dst, dport, name, "      \
-	"name_raw, name_source, verdict, reason, rule, detail, generation, alpn, flags, end) "                         \
-	"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) "
+	"name_raw, name_source, verdict, reason, rule, detail, generation, alpn, flags, end, tls_version, ja4, "       \
+	"http_method, country, asn, as_org, dns_us, hello_us, community_id) VALUES "                                   \
+	"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "               \
+	"ON CONFLICT (id) "
+#define CLOSE_SQL                                                                                                      \
+	"UPDATE connections SET seq = ?2, closed_ts = CASE WHEN ?13 = 0 THEN NULL ELSE ?3 END, bytes_out = ?4, "       \
+	"bytes_in = ?5, packets_out = ?6, packets_in = ?7, duration_us = ?8, connect_us = ?9, first_byte_us = ?10, "   \
+	"up_src = ?11, up_sport = ?12, end = ?13, reason = ?14, verdict = ?15, up_community_id = ?16 WHERE id = ?1 "
+#define ACCOUNT_COUNTS                                                                                                 \
+	"connections, connections_allowed, connections_denied, connections_limited, connections_failed, queries, "     \
+	"queries_allowed, queries_denied, queries_limited, queries_failed, packets, packets_allowed, packets_denied, " \
+	"packets_limited, packets_failed"
+#define ACCOUNT_COUNTS_EXCLUDED                                                                                        \
+	"excluded.connections, excluded.connections_allowed, excluded.connections_denied, "                            \
+	"excluded.connections_limited, excluded.connections_failed, excluded.queries, excluded.queries_allowed, "      \
+	"excluded.queries_denied, excluded.queries_limited, excluded.queries_failed, excluded.packets, "               \
+	"excluded.packets_allowed, excluded.packets_denied, excluded.packets_limited, excluded.packets_failed"
 
+/* Each returns the row as it is now, if there was a change. */
 static const char *const insert_sql[] = {
-    [INSERT_CONNECTION] = CONNECTION_COLUMNS "DO NOTHING",
+    [INSERT_CONNECTION] = CONNECTION_SQL "DO NOTHING RETURNING " SCHEMA_CONNECTIONS_COLUMNS,
     [INSERT_REFUSED] =
-	CONNECTION_COLUMNS "DO UPDATE SET seq = excluded.seq, count = excluded.count, last_ts = excluded.last_ts "
-			   "WHERE excluded.count > count",
+	CONNECTION_SQL "DO UPDATE SET seq = excluded.seq, count = excluded.count, last_ts = excluded.last_ts "
+		       "WHERE excluded.count > count RETURNING " SCHEMA_CONNECTIONS_COLUMNS,
     /* A crash is inferred from a process's end; the sender's own word about the connection wins. */
-    [INSERT_CLOSE] =
-	"UPDATE connections SET seq = ?2, closed_ts = ?3, bytes_out = ?4, bytes_in = ?5, duration_us = ?6, "
-	"end = ?7, reason = ?8, verdict = ?9 WHERE id = ?1 AND end IN (0, 11, 12)",
+    [INSERT_CLOSE] = CLOSE_SQL "AND end IN (0, 11, 12) RETURNING " SCHEMA_CONNECTIONS_COLUMNS,
+    /* What was sent again must not take a count back. */
+    [INSERT_PROGRESS] =
+	CLOSE_SQL "AND end = 0 AND coalesce(duration_us, -1) < ?8 RETURNING " SCHEMA_CONNECTIONS_COLUMNS,
     [INSERT_DNS] = "INSERT INTO dns (id, seq, sandbox_id, ts, count, transport, src, sport, server, qname, qname_raw, "
-		   "qtype, verdict, reason, rule, detail, generation, rcode, ede, answers, ttl, upstream_us) "
-		   "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) "
-		   "DO UPDATE SET seq = excluded.seq, count = excluded.count WHERE excluded.count > count",
+		   "qtype, verdict, reason, rule, detail, generation, rcode, ede, answers, ttl, upstream_us, leases, "
+		   "domain, entropy) VALUES "
+		   "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) "
+		   "DO UPDATE SET seq = excluded.seq, count = excluded.count WHERE excluded.count > count "
+		   "RETURNING " SCHEMA_DNS_COLUMNS,
     [INSERT_EVENT] = "INSERT INTO events (id, seq, sandbox_id, ts, kind, uid, detail) VALUES (?, ?, ?, ?, ?, ?, ?) "
-		     "ON CONFLICT (id) DO NOTHING",
-    [INSERT_SANDBOX] = "INSERT INTO sandboxes (id, name, kind, attached_ts, uid, detail) VALUES (?, ?, ?, ?, ?, ?) "
-		       "ON CONFLICT (id) DO UPDATE SET name = excluded.name, kind = excluded.kind, uid = excluded.uid, "
-		       "attached_ts = coalesce(attached_ts, excluded.attached_ts), detail = excluded.detail",
-    [INSERT_SANDBOX_END] = "INSERT INTO sandboxes (id, name, kind, detached_ts, uid, detail) VALUES (?, ?, ?, ?, ?, ?) "
-			   "ON CONFLICT (id) DO UPDATE SET detached_ts = excluded.detached_ts",
+		     "ON CONFLICT (id) DO NOTHING RETURNING " SCHEMA_EVENTS_COLUMNS,
+    [INSERT_SANDBOX] =
+	"INSERT INTO sandboxes (id, seq, name, kind, attached_ts, uid, detail) VALUES (?, ?, ?, ?, ?, ?, ?) "
+	"ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, name = excluded.name, kind = excluded.kind, "
+	"uid = excluded.uid, attached_ts = coalesce(attached_ts, excluded.attached_ts), detail = excluded.detail "
+	"WHERE attached_ts IS NULL OR name <> excluded.name OR kind <> excluded.kind OR uid IS NOT excluded.uid OR "
+	"detail IS NOT excluded.detail RETURNING " SCHEMA_SANDBOXES_COLUMNS,
+    [INSERT_SANDBOX_END] =
+	"INSERT INTO sandboxes (id, seq, name, kind, detached_ts, uid, detail) VALUES (?, ?, ?, ?, ?, ?, ?) "
+	"ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, detached_ts = excluded.detached_ts "
+	"WHERE detached_ts IS NOT excluded.detached_ts RETURNING " SCHEMA_SANDBOXES_COLUMNS,
     [INSERT_NEXT_OPEN] = "SELECT id FROM connections INDEXED BY connections_open WHERE end = 0 AND id > ?1 "
 			 "ORDER BY id LIMIT 1",
     [INSERT_CRASHED] = "UPDATE connections SET seq = ?2, closed_ts = max(ts, ?3), duration_us = max(ts, ?3) - ts, "
-		       "end = ?4 WHERE id = ?1",
+		       "end = ?4 WHERE id = ?1 RETURNING " SCHEMA_CONNECTIONS_COLUMNS,
+    [INSERT_ACCOUNT] =
+	"INSERT INTO accounts (id, seq, sandbox_id, ts, final, " ACCOUNT_COUNTS ") VALUES "
+	"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+	"seq = excluded.seq, ts = excluded.ts, final = excluded.final, (" ACCOUNT_COUNTS ") = "
+	"(" ACCOUNT_COUNTS_EXCLUDED ") WHERE excluded.ts > ts AND final = 0 RETURNING " SCHEMA_ACCOUNTS_COLUMNS,
+    [INSERT_TARGET] = "SELECT dst, dport, proto FROM connections WHERE id = ?1",
+    [INSERT_LINK] = "INSERT INTO chain (seq, tbl, id, digest) VALUES (?1, ?2, ?3, ?4)",
 };
 _Static_assert(sizeof(insert_sql) / sizeof(insert_sql[0]) == INSERT_STATEMENT_MAX, "SQL for each statement");
-_Static_assert(END_GATEWAY_CRASH == 11 && END_DAEMON_CRASH == 12, "the numbers in INSERT_CLOSE");
+_Static_assert(END_GATEWAY_CRASH == 11 && END_DAEMON_CRASH == 12 && END_OPEN == 0, "the numbers in the statements");
 
 int
-insert_prepare(struct insert *insert, sqlite3 *db, int64_t seq)
+insert_prepare(struct insert *insert, sqlite3 *db, const struct insert_state *state)
 {
 	memset(insert, 0, sizeof(*insert));
 	insert->db = db;
-	insert->seq = seq;
+	insert->now = insert->durable = *state;
+	insert->chain = chain_new();
 	for (size_t i = 0; i < INSERT_STATEMENT_MAX; i++) {
-		int rc =
-		    sqlite3_prepare_v3(db, insert_sql[i], -1, SQLITE_PREPARE_PERSISTENT, &insert->statements[i], NULL);
+		int rc = insert->chain == NULL ? SQLITE_NOMEM
+					       : sqlite3_prepare_v3(db, insert_sql[i], -1, SQLITE_PREPARE_PERSISTENT,
+						     &insert->statements[i], NULL);
 
 		if (rc != SQLITE_OK) {
 			insert_finalize(insert);
@@ -76,6 +112,45 @@ insert_finalize(struct insert *insert)
 		sqlite3_finalize(insert->statements[i]);
 		insert->statements[i] = NULL;
 	}
+	chain_free(insert->chain);
+	insert->chain = NULL;
+}
+
+void
+insert_committed(struct insert *insert)
+{
+	insert->durable = insert->now;
+}
+
+void
+insert_rolled_back(struct insert *insert)
+{
+	insert->now = insert->durable;
+}
+
+int
+insert_link(struct insert *insert, enum chain_table table, sqlite3_stmt *stmt)
+{
+	sqlite3_stmt *add = insert->statements[INSERT_LINK];
+	struct chain_link link = {.table = table};
+	int rc;
+
+	link.id = sqlite3_column_int64(stmt, 0);
+	link.seq = sqlite3_column_int64(stmt, 1);
+	if (chain_digest(insert->chain, stmt, link.digest) != SQLITE_OK)
+		return SQLITE_NOMEM;
+	sqlite3_bind_int64(add, 1, link.seq);
+	sqlite3_bind_int64(add, 2, link.table);
+	sqlite3_bind_int64(add, 3, link.id);
+	sqlite3_bind_blob(add, 4, link.digest, sizeof(link.digest), SQLITE_TRANSIENT);
+	sqlite3_step(add);
+	rc = sqlite3_reset(add);
+	if (rc == SQLITE_OK) {
+		chain_advance(insert->chain, insert->now.head, &link);
+		insert->now.seq = link.seq;
+	}
+	/* A link where none should be: somebody else wrote. A row without its link must not be kept either. */
+	return (rc & 0xff) == SQLITE_CONSTRAINT ? SQLITE_CORRUPT : rc;
 }
 
 /* Parameters in order of their columns; the first failure sticks. */
@@ -220,14 +295,40 @@ bind_json(struct binder *binder, const char *text)
 		binder_note(binder, sqlite3_bind_text(binder->stmt, ++binder->at, ascii, -1, free));
 }
 
-static int
-binder_run(struct binder *binder)
+static void
+bind_optional(struct binder *binder, int64_t value, bool is_set)
 {
-	if (binder->rc == SQLITE_OK)
+	if (is_set)
+		bind_integer(binder, value);
+	else
+		bind_null(binder);
+}
+
+/* All changes are made by the first step; there is at most one row. */
+static int
+binder_run(struct insert *insert, struct binder *binder, enum chain_table table)
+{
+	int linked = SQLITE_OK;
+
+	if (binder->rc == SQLITE_OK && sqlite3_step(binder->stmt) == SQLITE_ROW) {
+		linked = insert_link(insert, table, binder->stmt);
 		sqlite3_step(binder->stmt);
+	}
 	binder_note(binder, sqlite3_reset(binder->stmt));
 	sqlite3_clear_bindings(binder->stmt);
-	return binder->rc;
+	return linked != SQLITE_OK ? linked : binder->rc;
+}
+
+static void
+bind_community_id(struct binder *binder, const struct addr *src, uint16_t sport, const struct addr *dst, uint16_t dport,
+    uint8_t proto)
+{
+	char text[COMMUNITY_ID_MAX];
+
+	if (community_id(src, sport, dst, dport, proto, text))
+		binder_note(binder, sqlite3_bind_text(binder->stmt, ++binder->at, text, -1, SQLITE_TRANSIENT));
+	else
+		bind_null(binder);
 }
 
 static int
@@ -236,13 +337,10 @@ insert_flow(struct insert *insert, enum insert_statement which, const struct rec
 	struct binder b = binder_start(insert, which);
 
 	bind_id(&b, flow->id);
-	bind_integer(&b, ++insert->seq);
+	bind_integer(&b, insert->now.seq + 1);
 	bind_integer(&b, flow->sandbox);
 	bind_integer(&b, flow->ts_us);
-	if (flow->last_us != 0)
-		bind_integer(&b, flow->last_us);
-	else
-		bind_null(&b);
+	bind_optional(&b, flow->last_us, flow->last_us != 0);
 	bind_count(&b, flow->count);
 	bind_integer(&b, flow->proto);
 	bind_addr(&b, &flow->src);
@@ -259,24 +357,89 @@ insert_flow(struct insert *insert, enum insert_statement which, const struct rec
 	bind_text(&b, flow->alpn);
 	bind_integer(&b, flow->flags);
 	bind_integer(&b, flow->end);
-	return binder_run(&b);
+	bind_optional(&b, flow->tls_version, flow->tls_version != 0);
+	bind_text(&b, flow->ja4);
+	bind_text(&b, flow->http_method);
+	bind_text(&b, flow->country);
+	bind_optional(&b, flow->asn, flow->asn != 0);
+	bind_text(&b, flow->as_org);
+	bind_optional(&b, flow->dns_us, flow->dns_us != 0);
+	bind_optional(&b, flow->hello_us, flow->hello_us != 0);
+	bind_community_id(&b, &flow->src, flow->sport, &flow->dst, flow->dport, flow->proto);
+	return binder_run(insert, &b, CHAIN_CONNECTIONS);
+}
+
+/* Where the connection with this id goes: for the Community ID of its other half. False: not known (or unreadable). */
+static bool
+insert_find_target(struct insert *insert, uint64_t id, struct addr *ret_dst, uint16_t *ret_dport, uint8_t *ret_proto)
+{
+	sqlite3_stmt *stmt = insert->statements[INSERT_TARGET];
+	const char *text;
+	bool found = false;
+
+	sqlite3_bind_int64(stmt, 1, (int64_t)id);
+	if (sqlite3_step(stmt) == SQLITE_ROW) {
+		text = (const char *)sqlite3_column_text(stmt, 0);
+		*ret_dport = (uint16_t)sqlite3_column_int(stmt, 1);
+		*ret_proto = (uint8_t)sqlite3_column_int(stmt, 2);
+		found = text != NULL && addr_parse(text, strlen(text), ret_dst);
+	}
+	sqlite3_reset(stmt);
+	return found;
+}
+
+static void
+bind_up_community_id(struct insert *insert, struct binder *binder, const struct record_close *closed)
+{
+	struct addr dst;
+	uint16_t dport;
+	uint8_t proto;
+
+	if (closed->up_src.family != 0 && insert_find_target(insert, closed->id, &dst, &dport, &proto))
+		bind_community_id(binder, &closed->up_src, closed->up_sport, &dst, dport, proto);
+	else
+		bind_null(binder);
 }
 
 static int
-insert_close(struct insert *insert, const struct record_close *closed)
+insert_close(struct insert *insert, enum insert_statement which, const struct record_close *closed)
 {
-	struct binder b = binder_start(insert, INSERT_CLOSE);
+	struct binder b = binder_start(insert, which);
 
 	bind_id(&b, closed->id);
-	bind_integer(&b, ++insert->seq);
+	bind_integer(&b, insert->now.seq + 1);
 	bind_integer(&b, closed->ts_us);
 	bind_count(&b, closed->bytes_out);
 	bind_count(&b, closed->bytes_in);
+	bind_count(&b, closed->packets_out);
+	bind_count(&b, closed->packets_in);
 	bind_integer(&b, closed->duration_us);
+	bind_optional(&b, closed->connect_us, closed->connect_us != 0);
+	bind_optional(&b, closed->first_byte_us, closed->first_byte_us != 0);
+	bind_addr(&b, &closed->up_src);
+	bind_optional(&b, closed->up_sport, closed->up_src.family != 0);
 	bind_integer(&b, closed->end);
 	bind_integer(&b, closed->reason);
 	bind_integer(&b, closed->verdict);
-	return binder_run(&b);
+	bind_up_community_id(insert, &b, closed);
+	return binder_run(insert, &b, CHAIN_CONNECTIONS);
+}
+
+/* The registered part of a canonical name and the entropy of what is before it; two columns. */
+static void
+bind_measure(struct binder *binder, const uint8_t *bytes, size_t len)
+{
+	struct name_measure measure;
+	struct name name;
+
+	if (len == 0 || !insert_name_is_plain(bytes, len) || name_canonical(bytes, len, &name) != NAME_OK) {
+		bind_null(binder);
+		bind_null(binder);
+		return;
+	}
+	name_measure(&name, &measure);
+	binder_note(binder, sqlite3_bind_text(binder->stmt, ++binder->at, measure.domain, -1, SQLITE_TRANSIENT));
+	bind_integer(binder, measure.entropy);
 }
 
 static int
@@ -285,7 +448,7 @@ insert_dns(struct insert *insert, const struct record_dns *dns)
 	struct binder b = binder_start(insert, INSERT_DNS);
 
 	bind_id(&b, dns->id);
-	bind_integer(&b, ++insert->seq);
+	bind_integer(&b, insert->now.seq + 1);
 	bind_integer(&b, dns->sandbox);
 	bind_integer(&b, dns->ts_us);
 	bind_count(&b, dns->count);
@@ -301,14 +464,13 @@ insert_dns(struct insert *insert, const struct record_dns *dns)
 	bind_text(&b, dns->detail);
 	bind_integer(&b, dns->generation);
 	bind_integer(&b, dns->rcode);
-	if (dns->ede != UINT16_MAX)
-		bind_integer(&b, dns->ede);
-	else
-		bind_null(&b);
+	bind_optional(&b, dns->ede, dns->ede != UINT16_MAX);
 	bind_json(&b, dns->answers);
 	bind_integer(&b, dns->ttl_s);
 	bind_integer(&b, dns->upstream_us);
-	return binder_run(&b);
+	bind_integer(&b, dns->leases);
+	bind_measure(&b, dns->qname, dns->qname_len);
+	return binder_run(insert, &b, CHAIN_DNS);
 }
 
 static int
@@ -317,16 +479,13 @@ insert_event(struct insert *insert, const struct record_event *event)
 	struct binder b = binder_start(insert, INSERT_EVENT);
 
 	bind_id(&b, event->id);
-	bind_integer(&b, ++insert->seq);
+	bind_integer(&b, insert->now.seq + 1);
 	bind_integer(&b, event->sandbox);
 	bind_integer(&b, event->ts_us);
 	bind_integer(&b, event->kind);
-	if (event->uid != UINT32_MAX)
-		bind_integer(&b, event->uid);
-	else
-		bind_null(&b);
+	bind_optional(&b, event->uid, event->uid != UINT32_MAX);
 	bind_json(&b, event->detail);
-	return binder_run(&b);
+	return binder_run(insert, &b, CHAIN_EVENTS);
 }
 
 static int
@@ -335,18 +494,34 @@ insert_sandbox(struct insert *insert, enum insert_statement which, const struct 
 	struct binder b = binder_start(insert, which);
 
 	bind_integer(&b, sandbox->id);
+	bind_integer(&b, insert->now.seq + 1);
 	bind_text(&b, sandbox->name);
 	if (sandbox->kind[0] != '\0')
 		bind_text(&b, sandbox->kind);
 	else
 		binder_note(&b, sqlite3_bind_text(b.stmt, ++b.at, "", 0, SQLITE_STATIC));
 	bind_integer(&b, sandbox->ts_us);
-	if (sandbox->uid != UINT32_MAX)
-		bind_integer(&b, sandbox->uid);
-	else
-		bind_null(&b);
+	bind_optional(&b, sandbox->uid, sandbox->uid != UINT32_MAX);
 	bind_json(&b, sandbox->detail);
-	return binder_run(&b);
+	return binder_run(insert, &b, CHAIN_SANDBOXES);
+}
+
+static int
+insert_account(struct insert *insert, const struct record_account *account)
+{
+	struct binder b = binder_start(insert, INSERT_ACCOUNT);
+
+	bind_id(&b, account->id);
+	bind_integer(&b, insert->now.seq + 1);
+	bind_integer(&b, account->sandbox);
+	bind_integer(&b, account->ts_us);
+	bind_integer(&b, account->final);
+	for (size_t attempt = 0; attempt < RECORD_ATTEMPT_MAX; attempt++) {
+		bind_count(&b, account->attempts[attempt]);
+		for (size_t verdict = 0; verdict < VERDICT_MAX; verdict++)
+			bind_count(&b, account->recorded[attempt][verdict]);
+	}
+	return binder_run(insert, &b, CHAIN_ACCOUNTS);
 }
 
 /* The next open connection after id, 0 when there is none. */
@@ -378,10 +553,10 @@ insert_close_crashed(struct insert *insert, bool (*wanted)(uint64_t id, void *co
 		if (!wanted((uint64_t)id, context))
 			continue;
 		bind_integer(&b, id);
-		bind_integer(&b, ++insert->seq);
+		bind_integer(&b, insert->now.seq + 1);
 		bind_integer(&b, ts_us);
 		bind_integer(&b, end);
-		rc = binder_run(&b);
+		rc = binder_run(insert, &b, CHAIN_CONNECTIONS);
 		if (rc != SQLITE_OK)
 			return rc;
 	}
@@ -410,7 +585,9 @@ insert_record(struct insert *insert, const struct record *record)
 	case RECORD_REFUSED:
 		return insert_flow(insert, INSERT_REFUSED, &record->flow);
 	case RECORD_FLOW_CLOSE:
-		return insert_close(insert, &record->close);
+		return insert_close(insert, INSERT_CLOSE, &record->close);
+	case RECORD_PROGRESS:
+		return insert_close(insert, INSERT_PROGRESS, &record->close);
 	case RECORD_DNS:
 		return insert_dns(insert, &record->dns);
 	case RECORD_EVENT:
@@ -421,6 +598,8 @@ insert_record(struct insert *insert, const struct record *record)
 		return insert_sandbox(insert, INSERT_SANDBOX_END, &record->sandbox);
 	case RECORD_GAP:
 		return insert_gap(insert, &record->gap);
+	case RECORD_ACCOUNT:
+		return insert_account(insert, &record->account);
 	case RECORD_KIND_MAX:
 		break;
 	}

@@ -3,6 +3,7 @@
 #ifndef POSTERN_AUDIT_INSERT_H
 #define POSTERN_AUDIT_INSERT_H
 
+#include "audit/chain.h"
 #include "audit/record.h"
 
 #include <sqlite3.h>
@@ -14,25 +15,44 @@ enum insert_statement {
 	INSERT_CONNECTION,
 	INSERT_REFUSED,
 	INSERT_CLOSE,
+	INSERT_PROGRESS,
 	INSERT_DNS,
 	INSERT_EVENT,
 	INSERT_SANDBOX,
 	INSERT_SANDBOX_END,
 	INSERT_NEXT_OPEN,
 	INSERT_CRASHED,
+	INSERT_ACCOUNT,
+	INSERT_TARGET,
+	INSERT_LINK,
 	INSERT_STATEMENT_MAX
+};
+
+/* Where numbering and chain stand. */
+struct insert_state {
+	int64_t seq; /* of the newest change; column seq */
+	uint8_t head[CHAIN_DIGEST];
 };
 
 struct insert {
 	sqlite3 *db; /* not owned */
 	sqlite3_stmt *statements[INSERT_STATEMENT_MAX];
-	int64_t seq; /* of the newest change; column seq */
+	struct chain *chain;
+	struct insert_state now;     /* with the open batch */
+	struct insert_state durable; /* as committed */
 };
 
-/* Prepare all statements; seq is where the file's numbering stands. Returns an SQLite result code; on failure nothing
- * stays behind. */
-int insert_prepare(struct insert *insert, sqlite3 *db, int64_t seq);
+/* Prepare all statements; state is where the file stands. Returns an SQLite result code; on failure nothing stays behind. */
+int insert_prepare(struct insert *insert, sqlite3 *db, const struct insert_state *state);
 void insert_finalize(struct insert *insert);
+
+/* The batch is committed, or it is rolled back. */
+void insert_committed(struct insert *insert);
+void insert_rolled_back(struct insert *insert);
+
+/* A row that stmt's RETURNING clause brought (all columns of the table): give it its link and go on numbering. An SQLite
+ * result code; other than SQLITE_OK the batch cannot be kept. */
+int insert_link(struct insert *insert, enum chain_table table, sqlite3_stmt *stmt);
 
 /* Store one record that record_valid accepted. Returns SQLITE_OK or the code of the failure. */
 int insert_record(struct insert *insert, const struct record *record);

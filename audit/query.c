@@ -24,7 +24,7 @@
 /* Longest value believed of a file. */
 #define QUERY_VALUE_MAX (1 << 20)
 /* Room for three arms with all their conditions. */
-#define QUERY_SQL_MAX 8192
+#define QUERY_SQL_MAX 16384
 
 struct query {
 	sqlite3 *db;
@@ -134,6 +134,10 @@ query_open_db(struct query *query, bool immutable, struct error *err)
 	if (state == SCHEMA_NEWER)
 		return error_set(
 		    err, ERROR_USAGE, "%s was made by a newer postern (schema after %d)", query->path, SCHEMA_VERSION);
+	if (state == SCHEMA_OLDER)
+		return error_set(err, ERROR_USAGE,
+		    "%s was made by an older postern; this version's posternd brings it to its form when it starts",
+		    query->path);
 	if (state != SCHEMA_OURS)
 		return error_set(err, ERROR_CORRUPT, "%s is not an audit database", query->path);
 	return 0;

@@ -76,6 +76,21 @@ struct query_row {
 	struct query_text answers; /* JSON array */
 	int64_t event;             /* enum event_kind */
 	struct query_number uid;
+	/* connection: what its hello and request said, */
+	struct query_number tls_version;
+	struct query_text ja4, http_method;
+	/* where dst is, by the configured databases, */
+	struct query_text country, as_org;
+	struct query_number asn;
+	/* how long each step took, */
+	struct query_number dns_us, hello_us, connect_us, first_byte_us;
+	struct query_number packets_out, packets_in;
+	/* and what other tools call it: our side of it, and that of the origin */
+	struct query_text community_id, up_src, up_community_id;
+	struct query_number up_sport;
+	/* dns */
+	struct query_number leases, entropy; /* hundredths of a bit a character */
+	struct query_text domain;
 };
 
 struct query;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "audit/query_row.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +41,26 @@ enum query_row_column {
 	COLUMN_EDE,
 	COLUMN_ANSWERS,
 	COLUMN_EVENT,
-	COLUMN_UID
+	COLUMN_UID,
+	COLUMN_TLS_VERSION,
+	COLUMN_JA4,
+	COLUMN_HTTP_METHOD,
+	COLUMN_COUNTRY,
+	COLUMN_AS_ORG,
+	COLUMN_ASN,
+	COLUMN_DNS_US,
+	COLUMN_HELLO_US,
+	COLUMN_CONNECT_US,
+	COLUMN_FIRST_BYTE_US,
+	COLUMN_PACKETS_OUT,
+	COLUMN_PACKETS_IN,
+	COLUMN_COMMUNITY_ID,
+	COLUMN_UP_SRC,
+	COLUMN_UP_COMMUNITY_ID,
+	COLUMN_UP_SPORT,
+	COLUMN_LEASES,
+	COLUMN_ENTROPY,
+	COLUMN_DOMAIN
 };
 
 struct query_text
@@ -110,30 +130,60 @@ query_row_numbers(sqlite3_stmt *stmt, struct query_row *row)
 	row->ede = query_row_number(stmt, COLUMN_EDE);
 	row->event = sqlite3_column_int64(stmt, COLUMN_EVENT);
 	row->uid = query_row_number(stmt, COLUMN_UID);
+	row->tls_version = query_row_number(stmt, COLUMN_TLS_VERSION);
+	row->asn = query_row_number(stmt, COLUMN_ASN);
+	row->dns_us = query_row_number(stmt, COLUMN_DNS_US);
+	row->hello_us = query_row_number(stmt, COLUMN_HELLO_US);
+	row->connect_us = query_row_number(stmt, COLUMN_CONNECT_US);
+	row->first_byte_us = query_row_number(stmt, COLUMN_FIRST_BYTE_US);
+	row->packets_out = query_row_number(stmt, COLUMN_PACKETS_OUT);
+	row->packets_in = query_row_number(stmt, COLUMN_PACKETS_IN);
+	row->up_sport = query_row_number(stmt, COLUMN_UP_SPORT);
+	row->leases = query_row_number(stmt, COLUMN_LEASES);
+	row->entropy = query_row_number(stmt, COLUMN_ENTROPY);
 }
+
+/* Texts, and the members they go to. */
+static const struct {
+	enum query_row_column column;
+	size_t member;
+} query_row_texts[] = {
+    {COLUMN_SANDBOX, offsetof(struct query_row, sandbox)},
+    {COLUMN_SRC, offsetof(struct query_row, src)},
+    {COLUMN_DST, offsetof(struct query_row, dst)},
+    {COLUMN_NAME, offsetof(struct query_row, name)},
+    {COLUMN_NAME_RAW, offsetof(struct query_row, name_raw)},
+    {COLUMN_RULE, offsetof(struct query_row, rule)},
+    {COLUMN_DETAIL, offsetof(struct query_row, detail)},
+    {COLUMN_ALPN, offsetof(struct query_row, alpn)},
+    {COLUMN_ANSWERS, offsetof(struct query_row, answers)},
+    {COLUMN_JA4, offsetof(struct query_row, ja4)},
+    {COLUMN_HTTP_METHOD, offsetof(struct query_row, http_method)},
+    {COLUMN_COUNTRY, offsetof(struct query_row, country)},
+    {COLUMN_AS_ORG, offsetof(struct query_row, as_org)},
+    {COLUMN_COMMUNITY_ID, offsetof(struct query_row, community_id)},
+    {COLUMN_UP_SRC, offsetof(struct query_row, up_src)},
+    {COLUMN_UP_COMMUNITY_ID, offsetof(struct query_row, up_community_id)},
+    {COLUMN_DOMAIN, offsetof(struct query_row, domain)},
+};
+#define QUERY_ROW_TEXTS (sizeof(query_row_texts) / sizeof(query_row_texts[0]))
 
 void *
 query_row_take(sqlite3_stmt *stmt, struct query_row *ret_row)
 {
-	static const enum query_row_column texts[] = {COLUMN_SANDBOX, COLUMN_SRC, COLUMN_DST, COLUMN_NAME,
-	    COLUMN_NAME_RAW, COLUMN_RULE, COLUMN_DETAIL, COLUMN_ALPN, COLUMN_ANSWERS};
 	size_t bytes = 1; /* never a malloc of nothing */
 	char *memory, *at;
 
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		bytes += query_row_text(stmt, (int)texts[i]).len;
+	for (size_t i = 0; i < QUERY_ROW_TEXTS; i++)
+		bytes += query_row_text(stmt, (int)query_row_texts[i].column).len;
 	memory = at = malloc(bytes);
 	if (memory == NULL)
 		return NULL;
 	query_row_numbers(stmt, ret_row);
-	ret_row->sandbox = query_row_keep(stmt, COLUMN_SANDBOX, &at);
-	ret_row->src = query_row_keep(stmt, COLUMN_SRC, &at);
-	ret_row->dst = query_row_keep(stmt, COLUMN_DST, &at);
-	ret_row->name = query_row_keep(stmt, COLUMN_NAME, &at);
-	ret_row->name_raw = query_row_keep(stmt, COLUMN_NAME_RAW, &at);
-	ret_row->rule = query_row_keep(stmt, COLUMN_RULE, &at);
-	ret_row->detail = query_row_keep(stmt, COLUMN_DETAIL, &at);
-	ret_row->alpn = query_row_keep(stmt, COLUMN_ALPN, &at);
-	ret_row->answers = query_row_keep(stmt, COLUMN_ANSWERS, &at);
+	for (size_t i = 0; i < QUERY_ROW_TEXTS; i++) {
+		struct query_text text = query_row_keep(stmt, query_row_texts[i].column, &at);
+
+		memcpy((char *)ret_row + query_row_texts[i].member, &text, sizeof(text));
+	}
 	return memory;
 }

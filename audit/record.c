@@ -18,6 +18,7 @@ record_size(uint32_t kind)
 	case RECORD_REFUSED:
 		return (uint32_t)(head + sizeof(struct record_flow));
 	case RECORD_FLOW_CLOSE:
+	case RECORD_PROGRESS:
 		return (uint32_t)(head + sizeof(struct record_close));
 	case RECORD_DNS:
 		return (uint32_t)(head + sizeof(struct record_dns));
@@ -28,6 +29,8 @@ record_size(uint32_t kind)
 		return (uint32_t)(head + sizeof(struct record_sandbox));
 	case RECORD_GAP:
 		return (uint32_t)(head + sizeof(struct record_gap));
+	case RECORD_ACCOUNT:
+		return (uint32_t)(head + sizeof(struct record_account));
 	case RECORD_KIND_MAX:
 		break;
 	}
@@ -64,16 +67,23 @@ record_flow_valid(const struct record_flow *flow)
 	/* Only what was let through can be open; a refusal that stays open would be closed as a crash later. */
 	if (flow->verdict != VERDICT_ALLOWED && flow->end == END_OPEN)
 		return false;
+	if (flow->dns_us < 0 || flow->hello_us < 0)
+		return false;
 	return flow->name_len < RECORD_NAME_MAX && record_addr_valid(&flow->src) && record_addr_valid(&flow->dst) &&
 	    record_text_valid(flow->rule, sizeof(flow->rule)) &&
-	    record_text_valid(flow->detail, sizeof(flow->detail)) && record_text_valid(flow->alpn, sizeof(flow->alpn));
+	    record_text_valid(flow->detail, sizeof(flow->detail)) &&
+	    record_text_valid(flow->alpn, sizeof(flow->alpn)) && record_text_valid(flow->ja4, sizeof(flow->ja4)) &&
+	    record_text_valid(flow->http_method, sizeof(flow->http_method)) &&
+	    record_text_valid(flow->country, sizeof(flow->country)) &&
+	    record_text_valid(flow->as_org, sizeof(flow->as_org));
 }
 
 static bool
-record_close_valid(const struct record_close *closed)
+record_close_valid(const struct record_close *closed, bool is_open)
 {
-	return closed->id != 0 && closed->ts_us > 0 && closed->duration_us >= 0 && closed->end > END_OPEN &&
-	    closed->end < END_MAX && closed->reason < REASON_MAX && closed->verdict < VERDICT_MAX;
+	return closed->id != 0 && closed->ts_us > 0 && closed->duration_us >= 0 && closed->connect_us >= 0 &&
+	    closed->first_byte_us >= 0 && (closed->end == END_OPEN) == is_open && closed->end < END_MAX &&
+	    closed->reason < REASON_MAX && closed->verdict < VERDICT_MAX && record_addr_valid(&closed->up_src);
 }
 
 static bool
@@ -111,7 +121,8 @@ record_valid(const struct record *record, uint32_t size)
 	case RECORD_REFUSED:
 		return record_flow_valid(&record->flow);
 	case RECORD_FLOW_CLOSE:
-		return record_close_valid(&record->close);
+	case RECORD_PROGRESS:
+		return record_close_valid(&record->close, record->kind == RECORD_PROGRESS);
 	case RECORD_DNS:
 		return record_dns_valid(&record->dns);
 	case RECORD_EVENT:
@@ -122,6 +133,9 @@ record_valid(const struct record *record, uint32_t size)
 	case RECORD_GAP:
 		return record->gap.ts_us > 0 && record->gap.sender_epoch < 1ull << RECORD_EPOCH_BITS &&
 		    (record->gap.end == END_GATEWAY_CRASH || record->gap.end == END_DAEMON_CRASH);
+	case RECORD_ACCOUNT:
+		return record->account.id != 0 && record->account.sandbox > 0 && record->account.ts_us > 0 &&
+		    record->account.final <= 1;
 	case RECORD_KIND_MAX:
 		break;
 	}

@@ -13,6 +13,8 @@
 #include "audit/insert.h"
 #include "audit/schema.h"
 #include "audit/store_file.h"
+#include "audit/store_seal.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,6 +26,7 @@ struct store {
 	struct store_file file;
 	sqlite3 *db;
 	struct insert insert;
+	struct store_seal seal;
 	sqlite3_stmt *begin, *commit;
 	struct checkpoint *checkpoint; /* NULL until started */
 	int64_t last_known_us;         /* newest time in the file when it was opened */
@@ -121,7 +124,7 @@ store_load(struct store *store, struct store_opening *opening, struct error *err
 		    store->file.path, SCHEMA_VERSION);
 	if (state == SCHEMA_FOREIGN)
 		return error_set(err, ERROR_CORRUPT, "%s is another program's database", store->file.path);
-	if (state == SCHEMA_OURS && store_quick_check(store, err) < 0)
+	if ((state == SCHEMA_OURS || state == SCHEMA_OLDER) && store_quick_check(store, err) < 0)
 		return -1;
 	if (state == SCHEMA_EMPTY && store->file.had_one && !opening->replaced)
 		return error_set(err, ERROR_CORRUPT, "%s has lost its tables", store->file.path);
@@ -132,6 +135,8 @@ store_load(struct store *store, struct store_opening *opening, struct error *err
 			return -1;
 		opening->created = true;
 	}
+	if (state == SCHEMA_OLDER && schema_migrate(store->db, err) < 0)
+		return -1;
 	if (schema_fill_words(store->db, err) < 0)
 		return -1;
 	store_file_note(&store->file);
@@ -142,19 +147,16 @@ store_load(struct store *store, struct store_opening *opening, struct error *err
 static int
 store_prepare(struct store *store, struct error *err)
 {
-	int64_t seq;
+	struct insert_state state;
 
-	if (store_integer(store,
-		"SELECT max(coalesce((SELECT max(seq) FROM connections), 0), coalesce((SELECT max(seq) FROM dns), 0), "
-		"coalesce((SELECT max(seq) FROM events), 0))",
-		&seq, err) < 0)
-		return -1;
 	if (store_integer(store,
 		"SELECT max(coalesce((SELECT max(ts) FROM connections), 0), coalesce((SELECT max(ts) FROM dns), 0), "
 		"coalesce((SELECT max(ts) FROM events), 0))",
 		&store->last_known_us, err) < 0)
 		return -1;
-	if (insert_prepare(&store->insert, store->db, seq) != SQLITE_OK ||
+	if (store_seal_open(&store->seal, store->db, &state) != SQLITE_OK)
+		return schema_error(err, store->db, store->file.path);
+	if (insert_prepare(&store->insert, store->db, &state) != SQLITE_OK ||
 	    sqlite3_prepare_v2(store->db, "BEGIN IMMEDIATE", -1, &store->begin, NULL) != SQLITE_OK ||
 	    sqlite3_prepare_v2(store->db, "COMMIT", -1, &store->commit, NULL) != SQLITE_OK)
 		return schema_error(err, store->db, store->file.path);
@@ -168,6 +170,7 @@ store_close_file(struct store *store)
 	checkpoint_stop(store->checkpoint);
 	store->checkpoint = NULL;
 	insert_finalize(&store->insert);
+	store_seal_close(&store->seal);
 	sqlite3_finalize(store->begin);
 	sqlite3_finalize(store->commit);
 	store->begin = store->commit = NULL;
@@ -315,6 +318,15 @@ store_look(struct store *store, struct error *err)
 	return rc;
 }
 
+static void
+store_roll_back(struct store *store)
+{
+	if (store_has_batch(store))
+		sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+	insert_rolled_back(&store->insert);
+	store_seal_rolled_back(&store->seal);
+}
+
 /* The batch is lost. Full and busy pass by themselves; after anything else the connection is not trusted again. */
 static int
 store_fail(struct store *store, int rc, struct error *err)
@@ -324,8 +336,7 @@ store_fail(struct store *store, int rc, struct error *err)
 	schema_error(err, store->db, store->file.path);
 	if (primary != SQLITE_FULL && primary != SQLITE_BUSY && primary != SQLITE_NOMEM)
 		store->must_reopen = true;
-	if (store_has_batch(store))
-		sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+	store_roll_back(store);
 	return -1;
 }
 
@@ -382,8 +393,7 @@ store_close_earlier(struct store *store, uint64_t epoch, struct error *err)
 
 	if (store_begin(store, err) < 0)
 		return -1;
-	rc =
-	    insert_close_crashed(&store->insert, store_id_is_before, &epoch, store->last_known_us, END_DAEMON_CRASH);
+	rc = insert_close_crashed(&store->insert, store_id_is_before, &epoch, store->last_known_us, END_DAEMON_CRASH);
 	return rc == SQLITE_OK ? 0 : store_fail(store, rc, err);
 }
 
@@ -423,6 +433,38 @@ store_live_sandboxes(struct store *store, struct record_sandbox *ret_sandboxes, 
 	return count;
 }
 
+void
+store_set_signer(struct store *store, const struct seal_signer *signer)
+{
+	store->seal.signer = signer;
+}
+
+/* Links no seal vouches for, 0 when nobody can sign. */
+static int64_t
+store_unsealed(const struct store *store)
+{
+	return store->seal.signer == NULL ? 0 : store_seal_links(&store->seal, &store->insert.now);
+}
+
+static int
+store_add_seal(struct store *store, struct error *err)
+{
+	int rc = store_seal_write(&store->seal, &store->insert.now, clock_real_us());
+
+	return rc == SQLITE_OK ? 0 : store_fail(store, rc, err);
+}
+
+int
+store_seal(struct store *store, bool at_end, struct error *err)
+{
+	int64_t age_us = clock_real_us() - store->seal.last.ts_us;
+
+	/* A clock that was set back must not put seals off for as long. */
+	if (store_unsealed(store) == 0 || (!at_end && age_us >= 0 && age_us < (int64_t)SEAL_INTERVAL_S * 1000000))
+		return 0;
+	return store_begin(store, err) < 0 ? -1 : store_add_seal(store, err);
+}
+
 /* Copy the rest and start the log anew with the next commit, without waiting for a reader or the other thread. */
 static void
 store_cut_log(struct store *store)
@@ -443,12 +485,16 @@ store_commit(struct store *store, struct error *err)
 	if (!store_has_batch(store))
 		return 0;
 	if (store_check(store, err) < 0) {
-		sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+		store_roll_back(store);
 		return -1;
 	}
+	if (store_unsealed(store) >= SEAL_LINKS && store_add_seal(store, err) < 0)
+		return -1;
 	rc = store_step(store->commit);
 	if (rc != SQLITE_OK)
 		return store_fail(store, rc, err);
+	insert_committed(&store->insert);
+	store_seal_committed(&store->seal);
 	if (store->checkpoint != NULL && checkpoint_cut_due(store->checkpoint))
 		store_cut_log(store);
 	return 0;

@@ -6,6 +6,7 @@
 
 #include "audit/checkpoint.h"
 #include "audit/record.h"
+#include "audit/seal.h"
 #include "base/error.h"
 
 #include <limits.h>
@@ -70,6 +71,14 @@ int store_probe(struct store *store, struct error *err);
 
 /* Did a failure mean that only opening anew can help (corrupt, replaced, input/output error)? */
 bool store_must_reopen(const struct store *store);
+
+/* Sign seals with this key from now on (it must stay; NULL: write none). A seal is then due with a commit after SEAL_LINKS
+ * links; for what is added more slowly the caller calls store_seal. */
+void store_set_signer(struct store *store, const struct seal_signer *signer);
+
+/* Are there links that no seal vouches for, the newest seal being older than SEAL_INTERVAL_S (or unsealed links at all, at
+ * the end)? Then add one to the batch; the caller commits. 0: none was due, or it is in the batch; -1 as store_add. */
+int store_seal(struct store *store, bool at_end, struct error *err);
 
 /* Zeroes while the checkpoint thread does not run. */
 void store_checkpoint_state(const struct store *store, struct checkpoint_state *ret_state);

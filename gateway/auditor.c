@@ -54,6 +54,7 @@ static struct {
 	struct loop *loop;
 	struct ipc keeper;
 	struct store *store; /* NULL while it cannot be opened */
+	struct seal_signer signer;
 	bool writable;
 	bool confined;
 	bool stopping;
@@ -147,6 +148,8 @@ auditor_is_awaited(const struct record *record)
 	case RECORD_FLOW_CLOSE:
 	case RECORD_REFUSED:
 	case RECORD_DNS:
+	case RECORD_PROGRESS:
+	case RECORD_ACCOUNT:
 	case RECORD_KIND_MAX:
 		break;
 	}
@@ -288,6 +291,7 @@ auditor_open(struct error *err)
 	auditor.store = store_open(auditor.path, &opening, err);
 	if (auditor.store == NULL)
 		return -1;
+	store_set_signer(auditor.store, &auditor.signer);
 	if (opening.created)
 		log_info("made a new database, %s", auditor.path);
 	if (opening.replaced) {
@@ -368,6 +372,12 @@ auditor_tick_handler(struct loop_timer *timer)
 	if (!auditor.writable)
 		return;
 	auditor_warn_blocked();
+	if (store_seal(auditor.store, false, &err) < 0) {
+		auditor_fail(&err);
+		return;
+	}
+	if (store_has_batch(auditor.store))
+		auditor_schedule(false);
 	if (store_check(auditor.store, &err) < 0 || store_look(auditor.store, &err) < 0)
 		auditor_fail(&err);
 }
@@ -376,10 +386,14 @@ auditor_tick_handler(struct loop_timer *timer)
 static void
 auditor_stop_handler(struct loop_timer *timer)
 {
+	struct error err;
+
 	if (auditor_sender_any_waits() && clock_mono_ms() < auditor.stop_by_ms) {
 		loop_timer_set(auditor.loop, timer, 1);
 		return;
 	}
+	if (auditor.writable && store_seal(auditor.store, true, &err) < 0)
+		auditor_fail(&err);
 	auditor_commit();
 	loop_stop(auditor.loop);
 }
@@ -477,6 +491,21 @@ auditor_regroup(void)
 	}
 }
 
+/* Without a key nothing can be sealed; what cannot be sealed is not written. */
+static void
+auditor_load_key(void)
+{
+	char path[PATH_MAX + 16];
+	struct error err;
+	bool made;
+
+	snprintf(path, sizeof(path), "%.*s/seal.key", (int)(strlen(auditor.path) - strlen("/audit.db")), auditor.path);
+	if (seal_signer_load(&auditor.signer, path, &made, &err) < 0)
+		log_fatalx("%s", err.text);
+	if (made)
+		log_info("made a key for the seals, %s; keep a copy of %s.pub elsewhere", path, path);
+}
+
 int
 auditor_run(const struct options *options)
 {
@@ -492,6 +521,7 @@ auditor_run(const struct options *options)
 	confine_identity(options->audit_uid, options->group_gid);
 	auditor_setup(options);
 	auditor_regroup();
+	auditor_load_key();
 	rc = auditor_first_open(&err);
 	confine_syscalls("auditor");
 	auditor.confined = true;
@@ -506,5 +536,6 @@ auditor_run(const struct options *options)
 	if (!auditor.writable)
 		log_warnx("ending while the log cannot be written: what its senders still held is lost");
 	store_close(auditor.store);
+	seal_signer_free(&auditor.signer);
 	return rc < 0 || !auditor.writable ? 1 : 0;
 }

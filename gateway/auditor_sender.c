@@ -133,7 +133,10 @@ sender_may_say(const struct sender *sender, const struct record *record)
 	case RECORD_REFUSED:
 		return sender->role == MSG_ROLE_GATEWAY && record_id_is_of(record->flow.id, sender->epoch);
 	case RECORD_FLOW_CLOSE:
+	case RECORD_PROGRESS:
 		return sender->role == MSG_ROLE_GATEWAY && record_id_is_of(record->close.id, sender->epoch);
+	case RECORD_ACCOUNT:
+		return sender->role == MSG_ROLE_GATEWAY && record_id_is_of(record->account.id, sender->epoch);
 	case RECORD_DNS:
 		return sender->role == MSG_ROLE_GATEWAY && record_id_is_of(record->dns.id, sender->epoch);
 	case RECORD_EVENT:

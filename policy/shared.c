@@ -85,6 +85,14 @@ shared_is_apex(const struct name *name)
 }
 
 const char *
+shared_registered(const struct name *name)
+{
+	const char *ending = psl_registrable_domain(psl_builtin(), name->text);
+
+	return ending == NULL ? name->text : ending;
+}
+
+const char *
 shared_list_date(char ret_date[SHARED_DATE_MAX])
 {
 	time_t made = psl_builtin_file_time();

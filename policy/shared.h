@@ -27,6 +27,10 @@ enum shared_span shared_span_of(const struct name *name, const char **ret_what);
  * below its own.) */
 bool shared_is_apex(const struct name *name);
 
+/* The ending of the name that is registered, private suffixes counted ("example.co.uk", "alice.github.io"): a pointer into
+ * name->text, which is the whole name where the list knows no such ending. */
+const char *shared_registered(const struct name *name);
+
 /* Date of the suffix list. */
 const char *shared_list_date(char ret_date[SHARED_DATE_MAX]);
 

@@ -29,6 +29,14 @@ make(uint32_t kind)
 		return record;
 	case RECORD_FLOW_CLOSE:
 		return fixture_close(1);
+	case RECORD_PROGRESS:
+		record = fixture_close(1);
+		record.kind = RECORD_PROGRESS;
+		record.close.end = END_OPEN;
+		return record;
+	case RECORD_ACCOUNT:
+		return (struct record){
+		    .kind = RECORD_ACCOUNT, .seq = 1, .account = {.id = 1, .sandbox = 1, .ts_us = 1, .final = 1}};
 	case RECORD_DNS:
 		return fixture_dns(1, "x", 1);
 	case RECORD_EVENT:
@@ -103,6 +111,20 @@ test_damaged_records_are_refused(void **state)
 	    DAMAGE(RECORD_FLOW_CLOSE, close.end, END_OPEN),
 	    DAMAGE(RECORD_FLOW_CLOSE, close.end, END_MAX),
 	    DAMAGE(RECORD_FLOW_CLOSE, close.duration_us, 0xff),
+	    DAMAGE(RECORD_FLOW_OPEN, flow.ja4, 'x'),
+	    DAMAGE(RECORD_FLOW_OPEN, flow.http_method, 'x'),
+	    DAMAGE(RECORD_FLOW_OPEN, flow.country, 'x'),
+	    DAMAGE(RECORD_FLOW_OPEN, flow.as_org, 'x'),
+	    DAMAGE(RECORD_FLOW_OPEN, flow.dns_us, 0xff),
+	    DAMAGE(RECORD_FLOW_OPEN, flow.hello_us, 0xff),
+	    DAMAGE(RECORD_FLOW_CLOSE, close.connect_us, 0xff),
+	    DAMAGE(RECORD_FLOW_CLOSE, close.first_byte_us, 0xff),
+	    DAMAGE(RECORD_FLOW_CLOSE, close.up_src.family, 5),
+	    DAMAGE(RECORD_PROGRESS, close.end, END_FIN),
+	    DAMAGE(RECORD_ACCOUNT, account.id, 0),
+	    DAMAGE(RECORD_ACCOUNT, account.sandbox, 0),
+	    DAMAGE(RECORD_ACCOUNT, account.ts_us, 0),
+	    DAMAGE(RECORD_ACCOUNT, account.final, 2),
 	    DAMAGE(RECORD_DNS, dns.qname_len, 1),
 	    DAMAGE(RECORD_DNS, dns.answers, 'x'),
 	    DAMAGE(RECORD_DNS, dns.server.family, 1),

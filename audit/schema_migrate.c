@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* From version 1, which had neither chain nor seals: new columns are empty in its rows. Each row gets one link, for what it
+ * is now, in the order of the numbers it has; what had no number, sandboxes, comes last. */
+#include "audit/schema.h"
+
+#include "audit/chain.h"
+
+#include <stdio.h>
+
+static const char migrate_columns[] =
+    "DROP VIEW v_log; DROP VIEW v_connections; DROP VIEW v_dns; DROP VIEW v_events;"
+    "ALTER TABLE connections ADD COLUMN tls_version INTEGER;"
+    "ALTER TABLE connections ADD COLUMN ja4 TEXT;"
+    "ALTER TABLE connections ADD COLUMN http_method TEXT;"
+    "ALTER TABLE connections ADD COLUMN country TEXT;"
+    "ALTER TABLE connections ADD COLUMN asn INTEGER;"
+    "ALTER TABLE connections ADD COLUMN as_org TEXT;"
+    "ALTER TABLE connections ADD COLUMN dns_us INTEGER;"
+    "ALTER TABLE connections ADD COLUMN hello_us INTEGER;"
+    "ALTER TABLE connections ADD COLUMN connect_us INTEGER;"
+    "ALTER TABLE connections ADD COLUMN first_byte_us INTEGER;"
+    "ALTER TABLE connections ADD COLUMN packets_out INTEGER;"
+    "ALTER TABLE connections ADD COLUMN packets_in INTEGER;"
+    "ALTER TABLE connections ADD COLUMN community_id TEXT;"
+    "ALTER TABLE connections ADD COLUMN up_src TEXT;"
+    "ALTER TABLE connections ADD COLUMN up_sport INTEGER;"
+    "ALTER TABLE connections ADD COLUMN up_community_id TEXT;"
+    "ALTER TABLE dns ADD COLUMN leases INTEGER;"
+    "ALTER TABLE dns ADD COLUMN domain TEXT;"
+    "ALTER TABLE dns ADD COLUMN entropy INTEGER;"
+    "ALTER TABLE sandboxes ADD COLUMN seq INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE sandboxes SET seq = n.newest + n.nth FROM (SELECT s.id AS id, row_number() OVER (ORDER BY s.id) AS nth, "
+    "  (SELECT max(coalesce((SELECT max(seq) FROM connections), 0), coalesce((SELECT max(seq) FROM dns), 0), "
+    "  coalesce((SELECT max(seq) FROM events), 0))) AS newest FROM sandboxes s) n WHERE n.id = sandboxes.id;"
+    "INSERT INTO meta VALUES ('log_id', lower(hex(randomblob(16)))), ('pruned_through', 0)";
+
+/* Links of one table's rows. */
+static int
+migrate_table(sqlite3 *db, struct chain *chain, unsigned int table)
+{
+	sqlite3_stmt *rows = NULL, *add = NULL;
+	uint8_t digest[CHAIN_DIGEST];
+	char sql[1024];
+	int rc;
+
+	snprintf(sql, sizeof(sql), "SELECT %s FROM %s", chain_table_columns(table), chain_table_name(table));
+	rc = sqlite3_prepare_v2(db, sql, -1, &rows, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_prepare_v2(
+		    db, "INSERT INTO chain (seq, tbl, id, digest) VALUES (?1, ?2, ?3, ?4)", -1, &add, NULL);
+	while (rc == SQLITE_OK && sqlite3_step(rows) == SQLITE_ROW) {
+		rc = chain_digest(chain, rows, digest);
+		sqlite3_bind_int64(add, 1, sqlite3_column_int64(rows, 1));
+		sqlite3_bind_int64(add, 2, table);
+		sqlite3_bind_int64(add, 3, sqlite3_column_int64(rows, 0));
+		sqlite3_bind_blob(add, 4, digest, sizeof(digest), SQLITE_TRANSIENT);
+		if (rc == SQLITE_OK) {
+			sqlite3_step(add);
+			rc = sqlite3_reset(add);
+		}
+	}
+	if (rc == SQLITE_OK)
+		rc = sqlite3_reset(rows);
+	sqlite3_finalize(add);
+	sqlite3_finalize(rows);
+	return rc;
+}
+
+static int
+migrate_chain(sqlite3 *db, const char *what, struct error *err)
+{
+	struct chain *chain = chain_new();
+	int rc = chain == NULL ? SQLITE_NOMEM : SQLITE_OK;
+
+	for (unsigned int table = 1; rc == SQLITE_OK && table < CHAIN_TABLE_MAX; table++)
+		rc = migrate_table(db, chain, table);
+	chain_free(chain);
+	if (rc == SQLITE_OK)
+		return 0;
+	schema_error(err, db, what);
+	sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+	return -1;
+}
+
+int
+schema_migrate(sqlite3 *db, struct error *err)
+{
+	static const char what[] = "cannot bring the audit database to this version's form";
+	char version[64];
+
+	snprintf(version, sizeof(version), "PRAGMA user_version = %d", SCHEMA_VERSION);
+	if (schema_exec(db, "BEGIN IMMEDIATE", what, err) < 0 || schema_exec(db, migrate_columns, what, err) < 0 ||
+	    schema_exec(db, schema_tables_2, what, err) < 0 || schema_exec(db, schema_views, what, err) < 0 ||
+	    schema_exec(db, version, what, err) < 0)
+		return -1;
+	if (migrate_chain(db, what, err) < 0)
+		return -1;
+	return schema_exec(db, "COMMIT", what, err);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "audit/store_seal.h"
+
+#include <string.h>
+
+static int
+store_seal_read_last(struct store_seal *seal)
+{
+	static const char sql[] =
+	    "SELECT n, first_seq, last_seq, ts, head, key_id, signature FROM seals ORDER BY n DESC LIMIT 1";
+	sqlite3_stmt *stmt;
+	int rc = sqlite3_prepare_v2(seal->db, sql, -1, &stmt, NULL);
+
+	if (rc != SQLITE_OK)
+		return rc;
+	rc = sqlite3_step(stmt);
+	if (rc == SQLITE_ROW && sqlite3_column_bytes(stmt, 4) != CHAIN_DIGEST) {
+		rc = SQLITE_CORRUPT;
+	} else if (rc == SQLITE_ROW) {
+		seal->last.n = sqlite3_column_int64(stmt, 0);
+		seal->last.first_seq = sqlite3_column_int64(stmt, 1);
+		seal->last.last_seq = sqlite3_column_int64(stmt, 2);
+		seal->last.ts_us = sqlite3_column_int64(stmt, 3);
+		memcpy(seal->last.head, sqlite3_column_blob(stmt, 4), CHAIN_DIGEST);
+		seal->last.key_id = (uint32_t)sqlite3_column_int64(stmt, 5);
+	}
+	sqlite3_finalize(stmt);
+	return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static int
+store_seal_read_log_id(struct store_seal *seal)
+{
+	sqlite3_stmt *stmt;
+	const unsigned char *text;
+	int rc = sqlite3_prepare_v2(seal->db, "SELECT value FROM meta WHERE key = 'log_id'", -1, &stmt, NULL);
+
+	if (rc != SQLITE_OK)
+		return rc;
+	rc = sqlite3_step(stmt);
+	text = rc == SQLITE_ROW ? sqlite3_column_text(stmt, 0) : NULL;
+	if (text == NULL || sqlite3_column_bytes(stmt, 0) != 32)
+		rc = rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_CORRUPT : rc;
+	else
+		memcpy(seal->log_id, text, 33);
+	sqlite3_finalize(stmt);
+	return rc == SQLITE_ROW ? SQLITE_OK : rc;
+}
+
+/* From the newest seal's head over the links after it. */
+static int
+store_seal_walk(struct store_seal *seal, struct chain *chain, struct insert_state *state)
+{
+	static const char sql[] = "SELECT seq, tbl, id, digest FROM chain WHERE seq > ?1 ORDER BY seq";
+	sqlite3_stmt *stmt;
+	int rc = sqlite3_prepare_v2(seal->db, sql, -1, &stmt, NULL);
+
+	if (rc != SQLITE_OK)
+		return rc;
+	sqlite3_bind_int64(stmt, 1, state->seq);
+	while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+		struct chain_link link = {.seq = sqlite3_column_int64(stmt, 0),
+		    .table = (unsigned int)sqlite3_column_int(stmt, 1),
+		    .id = sqlite3_column_int64(stmt, 2)};
+
+		if (sqlite3_column_bytes(stmt, 3) != CHAIN_DIGEST) {
+			rc = SQLITE_CORRUPT;
+			break;
+		}
+		memcpy(link.digest, sqlite3_column_blob(stmt, 3), CHAIN_DIGEST);
+		chain_advance(chain, state->head, &link);
+		state->seq = link.seq;
+	}
+	sqlite3_finalize(stmt);
+	return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+int
+store_seal_open(struct store_seal *seal, sqlite3 *db, struct insert_state *ret_state)
+{
+	struct chain *chain = chain_new();
+	int rc;
+
+	*seal = (struct store_seal){.db = db};
+	rc = chain == NULL ? SQLITE_NOMEM : store_seal_read_log_id(seal);
+	if (rc == SQLITE_OK)
+		rc = store_seal_read_last(seal);
+	if (rc == SQLITE_OK) {
+		chain_begin(chain, seal->log_id, ret_state->head);
+		if (seal->last.n > 0)
+			memcpy(ret_state->head, seal->last.head, CHAIN_DIGEST);
+		ret_state->seq = seal->last.last_seq;
+		rc = store_seal_walk(seal, chain, ret_state);
+	}
+	if (rc == SQLITE_OK)
+		rc = sqlite3_prepare_v2(db,
+		    "INSERT INTO seals (n, first_seq, last_seq, ts, head, key_id, signature) VALUES (?, ?, ?, ?, ?, ?, "
+		    "?)",
+		    -1, &seal->add, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_prepare_v2(db,
+		    "INSERT INTO seal_keys (id, public, ts) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING", -1,
+		    &seal->add_key, NULL);
+	seal->durable = seal->last;
+	chain_free(chain);
+	return rc;
+}
+
+void
+store_seal_close(struct store_seal *seal)
+{
+	sqlite3_finalize(seal->add);
+	sqlite3_finalize(seal->add_key);
+	seal->add = seal->add_key = NULL;
+}
+
+int64_t
+store_seal_links(const struct store_seal *seal, const struct insert_state *state)
+{
+	return state->seq - seal->last.last_seq;
+}
+
+/* The key, in the file once, with its first seal. */
+static int
+store_seal_write_key(struct store_seal *seal, int64_t ts_us)
+{
+	const struct seal_key *key = &seal->signer->key;
+
+	if (seal->last.n > 0 && seal->last.key_id == key->id)
+		return SQLITE_OK;
+	sqlite3_bind_int64(seal->add_key, 1, key->id);
+	sqlite3_bind_blob(seal->add_key, 2, key->public, SEAL_PUBLIC, SQLITE_STATIC);
+	sqlite3_bind_int64(seal->add_key, 3, ts_us);
+	sqlite3_step(seal->add_key);
+	return sqlite3_reset(seal->add_key);
+}
+
+int
+store_seal_write(struct store_seal *seal, const struct insert_state *state, int64_t ts_us)
+{
+	struct seal next = {
+	    .n = seal->last.n + 1, .first_seq = seal->last.last_seq + 1, .last_seq = state->seq, .ts_us = ts_us};
+	int rc;
+
+	memcpy(next.head, state->head, CHAIN_DIGEST);
+	if (seal_sign(&next, seal->log_id, seal->signer, NULL) < 0)
+		return SQLITE_MISUSE;
+	rc = store_seal_write_key(seal, ts_us);
+	if (rc != SQLITE_OK)
+		return rc;
+	sqlite3_bind_int64(seal->add, 1, next.n);
+	sqlite3_bind_int64(seal->add, 2, next.first_seq);
+	sqlite3_bind_int64(seal->add, 3, next.last_seq);
+	sqlite3_bind_int64(seal->add, 4, next.ts_us);
+	sqlite3_bind_blob(seal->add, 5, next.head, CHAIN_DIGEST, SQLITE_STATIC);
+	sqlite3_bind_int64(seal->add, 6, next.key_id);
+	sqlite3_bind_blob(seal->add, 7, next.signature, SEAL_SIGNATURE, SQLITE_STATIC);
+	sqlite3_step(seal->add);
+	rc = sqlite3_reset(seal->add);
+	if (rc == SQLITE_OK)
+		seal->last = next;
+	return rc;
+}
+
+void
+store_seal_committed(struct store_seal *seal)
+{
+	seal->durable = seal->last;
+}
+
+void
+store_seal_rolled_back(struct store_seal *seal)
+{
+	seal->last = seal->durable;
+}
