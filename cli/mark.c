@@ -4,8 +4,10 @@
 #include "cli/command.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+/* Longer lines are not read: the daemon takes less by far, and says so of what it gets. */
+#define MARK_LINE_MAX 4096
 
 /* It is on record when this returns. */
 static int
@@ -27,26 +29,41 @@ mark_send(const struct command *command, const char *path, const char *text, str
 	return 0;
 }
 
+/* The next line of standard input, without its end: 1, 0 when there is none, or -1. */
+static int
+mark_read_line(char line[MARK_LINE_MAX], struct error *err)
+{
+	size_t len = 0;
+	int c;
+
+	while ((c = getchar()) != EOF && c != '\n') {
+		if (c == '\0')
+			return error_set(err, ERROR_USAGE, "the text holds a NUL byte");
+		if (len + 1 == MARK_LINE_MAX)
+			return error_set(err, ERROR_USAGE, "longer than %d bytes", MARK_LINE_MAX - 1);
+		line[len++] = (char)c;
+	}
+	line[len] = '\0';
+	if (ferror(stdin))
+		return error_set(err, ERROR_SYSTEM, "standard input cannot be read");
+	return c != EOF || len > 0;
+}
+
 /* Each line is a mark, as it comes; empty ones are none. The first that is refused is the end. */
 static int
 mark_send_lines(const struct command *command, const char *path, struct error *err)
 {
-	char *line = NULL;
-	size_t size = 0, number = 0;
-	ssize_t len;
-	int rc = 0;
+	char line[MARK_LINE_MAX];
+	size_t number = 1;
+	int rc;
 
-	while (rc == 0 && (len = getline(&line, &size, stdin)) >= 0) {
-		number++;
-		if (len > 0 && line[len - 1] == '\n')
-			line[--len] = '\0';
-		if (strlen(line) != (size_t)len)
-			rc = error_set(err, ERROR_USAGE, "the text holds a NUL byte");
-		else if (len > 0)
-			rc = mark_send(command, path, line, err);
+	for (; (rc = mark_read_line(line, err)) > 0; number++) {
+		if (line[0] != '\0' && mark_send(command, path, line, err) < 0) {
+			rc = -1;
+			break;
+		}
 		fflush(stdout);
 	}
-	free(line);
 	return rc == 0 ? 0 : error_prefix(err, "line %zu", number);
 }
 

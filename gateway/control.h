@@ -64,6 +64,8 @@ struct MHD_Daemon;
 #define CONTROL_MARKS_PER_S 100
 /* A mark that is not on disk by then is answered with an error. */
 #define CONTROL_MARK_MS 30000
+/* Marks that wait for the disk at once, each on a connection: a stalled log must leave some for everybody else. */
+#define CONTROL_MARKS_WAITING_MAX (CONTROL_CONNECTIONS_MAX / 2)
 
 struct control_request;
 struct control_job;
@@ -88,6 +90,7 @@ struct control {
 	struct control_request *requests;
 
 	struct control_job *running, *waiting; /* control_job.c; waiting is in order of arrival */
+	size_t marks_waiting;                  /* control_mark.c: of those running, for the disk */
 	uint64_t last_tag;
 
 	void *sandboxes; /* tsearch tree of struct control_sandbox, by name */

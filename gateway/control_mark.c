@@ -18,7 +18,7 @@
 struct mark {
 	struct recorder_wait wait;
 	struct control_job *job;
-	struct recorder *recorder;
+	struct control *control;
 	uint64_t id;
 	int64_t ts_us;
 };
@@ -28,7 +28,8 @@ mark_free(void *data)
 {
 	struct mark *mark = data;
 
-	recorder_cancel(mark->recorder, &mark->wait);
+	recorder_cancel(&mark->control->recorder, &mark->wait);
+	mark->control->marks_waiting--;
 	free(mark);
 }
 
@@ -104,6 +105,8 @@ mark_send(struct control_job *job, struct mark *mark, struct control_sandbox *sa
 		return -1;
 	if (!recorder_ready(&job->control->recorder))
 		return error_set(err, ERROR_SYSTEM, "the log cannot be written; the mark was not taken");
+	if (mark->control->marks_waiting > CONTROL_MARKS_WAITING_MAX)
+		return error_set(err, ERROR_LIMIT, "%d marks wait for the disk already", CONTROL_MARKS_WAITING_MAX);
 	if (mark_count(sandbox, err) < 0)
 		return -1;
 	mark->wait.handler = mark_answer;
@@ -124,7 +127,8 @@ mark_start(struct control_job *job)
 	error_set(&err, ERROR_SYSTEM, "out of memory");
 	if (mark != NULL) {
 		mark->job = job;
-		mark->recorder = &job->control->recorder;
+		mark->control = job->control;
+		mark->control->marks_waiting++;
 		job->data = mark;
 		job->data_free = mark_free;
 		job->handler = mark_timeout;

@@ -108,6 +108,10 @@ mark_by_api() {
 	run -2 postern mark lines - < <(printf 'good\nbad\tone\nnever read\n')
 	matches "message" "line 2: .*control character" "$output"
 	equal "the last" good "$(marks lines | tail -n 1)"
+	run -2 postern mark lines - < <(printf 'a\0b\n')
+	matches "message" "line 1: .*NUL" "$output"
+	run -2 timeout 10 "$BUILD/postern" mark lines - < <(tr '\0' x </dev/zero)
+	matches "message" "line 1: longer than" "$output"
 	run -0 postern mark lines - </dev/null
 	equal "in all" 6 "$(marks lines | wc -l)"
 }
@@ -213,6 +217,26 @@ mark_by_api() {
 # as_user UID GID COMMAND...
 as_user() {
 	setpriv --reuid "$1" --regid "$2" --clear-groups --no-new-privs "${@:3}"
+}
+
+@test "who runs without root marks without root: the user's own daemon is found" {
+	mkdir -m 0700 "$LAB/stranger" "$LAB/stranger/run"
+	mkfifo "$LAB/stranger/go"
+	chown -R 5000:5000 "$LAB/stranger"
+	cp "$BUILD/posternd" "$LAB/bin/"
+	own() {
+		env -u POSTERN_RUNTIME_DIR -u POSTERN_STATE_DIR HOME="$LAB/stranger" XDG_RUNTIME_DIR="$LAB/stranger/run" \
+			setpriv --reuid 5000 --regid 5000 --clear-groups --no-new-privs "$@"
+	}
+	own "$LAB/bin/postern" run --quiet --name own --label task=8 -- sh -c "read -r word <'$LAB/stranger/go'" \
+		>"$LAB/tmp/own" 2>&1 3>&- &
+	local pid=$!
+	marked() { own "$LAB/bin/postern" mark own "step 1: wait"; }
+	wait_for 20 marked || fail "$(cat "$LAB/tmp/own")"
+	equal "label" own "$(own "$LAB/bin/postern" list --label task=8 -o json | jq -r '.sandboxes[].name')"
+	echo >"$LAB/stranger/go"
+	wait "$pid" || fail "run: $(cat "$LAB/tmp/own")"
+	equal "mark" "5000 step 1: wait" "$(own "$LAB/bin/postern" log own -o json | jq -r 'select(.event == "mark") | "\(.uid) \(.detail.text)"')"
 }
 
 @test "members of the socket's group may mark, and the log says who did; strangers may not" {

@@ -157,6 +157,43 @@ a_mark_waits_for_no_change_of_the_policy(void **state)
 	assert_int_equal(status, 200);
 }
 
+static bool
+all_marks_came(struct far *far)
+{
+	size_t marks = 0;
+
+	for (size_t i = 0; i < far->record_count; i++)
+		marks += far->records[i].kind == RECORD_EVENT && far->records[i].event.kind == EVENT_MARK;
+	return marks == CONTROL_MARKS_WAITING_MAX;
+}
+
+static void
+a_stalled_log_leaves_connections_for_others(void **state)
+{
+	struct far *far = *state;
+	int fds[CONTROL_MARKS_WAITING_MAX], status;
+	char path[64];
+
+	attach(far, "{\"name\":\"vm0\",\"kind\":\"tap\"}");
+	attach(far, "{\"name\":\"vm1\",\"kind\":\"tap\"}");
+	far->hold_durable = true;
+	for (int i = 0; i < CONTROL_MARKS_WAITING_MAX; i++) {
+		/* Taken in turns, as one alone may not have as many in a second. */
+		snprintf(path, sizeof(path), "/v1/sandboxes/vm%d/marks", i % 2);
+		fds[i] = far_send(far, "POST", path, "{\"text\":\"stalled\"}");
+		loop_round(far->loop, 0);
+	}
+	far_wait(far, all_marks_came);
+	mark(far, "vm1", "one too many", 12, 429, "wait for the disk");
+	far_expect(far, "GET", "/v1/sandboxes/vm1", NULL, 200, "state", "attached");
+	far_release_durable(far);
+	for (int i = 0; i < CONTROL_MARKS_WAITING_MAX; i++) {
+		json_decref(far_receive(far, fds[i], &status));
+		assert_int_equal(status, 201);
+	}
+	mark(far, "vm1", "again", 5, 201, NULL);
+}
+
 static void
 a_mark_that_cannot_be_written_is_refused(void **state)
 {
@@ -303,6 +340,7 @@ main(void)
 	    TEST(case_F_28_a_mark_is_one_line_of_plain_text),
 	    TEST(a_runaway_marker_is_held_back_alone),
 	    TEST(a_mark_waits_for_no_change_of_the_policy),
+	    TEST(a_stalled_log_leaves_connections_for_others),
 	    TEST(a_mark_that_cannot_be_written_is_refused),
 	    TEST(labels_and_parent_are_recorded_shown_and_kept),
 	    cmocka_unit_test(labels_have_limits),
