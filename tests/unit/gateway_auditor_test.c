@@ -483,13 +483,13 @@ test_nobody_writes_anothers_history(void **state)
 {
 	uint64_t open, gateway, other = UINT64_C(1) << 30;
 	struct record close, gap = {.kind = RECORD_GAP}, sandbox = fixture_sandbox(FIXTURE_SANDBOX, "task2"), event,
-			     flow;
+			     flow, mark;
 	const struct {
 		uint32_t role;
 		struct record *record;
 	} forged[] = {{MSG_ROLE_GATEWAY, &close}, {MSG_ROLE_GATEWAY, &gap}, {MSG_ROLE_GATEWAY, &sandbox},
-	    {MSG_ROLE_GATEWAY, &event}, {MSG_ROLE_GATEWAY, &flow}, {MSG_ROLE_CONTROL, &flow}, {MSG_ROLE_CONTROL, &gap},
-	    {MSG_ROLE_KEEPER, &sandbox}};
+	    {MSG_ROLE_GATEWAY, &event}, {MSG_ROLE_GATEWAY, &mark}, {MSG_ROLE_GATEWAY, &flow}, {MSG_ROLE_CONTROL, &flow},
+	    {MSG_ROLE_CONTROL, &gap}, {MSG_ROLE_KEEPER, &sandbox}};
 
 	(void)state;
 	bad_senders = 0;
@@ -503,6 +503,8 @@ test_nobody_writes_anothers_history(void **state)
 	gap.gap = (struct record_gap){.sender_epoch = gateway, .ts_us = clock_real_us(), .end = END_GATEWAY_CRASH};
 	event = fixture_event(1, EVENT_DETACH, "");
 	event.event.id = RECORD_ID(other, 1);
+	mark = fixture_event(1, EVENT_MARK, "{\"text\":\"not the agent's word\"}");
+	mark.event.id = RECORD_ID(other, 1);
 	/* The id of the other gateway's next record: it would be lost. */
 	flow = fixture_flow(1, "elsewhere.example");
 	flow.flow.id = open + 1;
