@@ -9,28 +9,20 @@
  * SQL is put together from the constant pieces in this file alone; every value is bound. */
 #include "audit/query.h"
 
+#include "audit/open.h"
 #include "audit/query_row.h"
 #include "audit/schema.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-/* A reader waits this long while the writer cuts its log or recovers. */
-#define QUERY_BUSY_MS 2000
-/* Longest value believed of a file. */
-#define QUERY_VALUE_MAX (1 << 20)
 /* Room for three arms with all their conditions. */
 #define QUERY_SQL_MAX 16384
 
 struct query {
-	sqlite3 *db;
-	char path[PATH_MAX];
-	struct stat file; /* as opened */
-	bool immutable;
+	struct open_file file;
 	struct query_filter filter;
 	sqlite3_stmt *page, *follow;               /* NULL until used */
 	int64_t cursor_ts, cursor_id, cursor_kind; /* rows up to here are done */
@@ -90,93 +82,13 @@ query_host_below(sqlite3_context *context, int argc, sqlite3_value **argv)
 		name_below(&name, &query->filter.host));
 }
 
-/* "file:" URI with every byte that means something in one escaped. */
-static int
-query_immutable_uri(const char *path, char *ret_uri, size_t size)
-{
-	size_t len = (size_t)snprintf(ret_uri, size, "file:");
-
-	for (; *path != '\0'; path++) {
-		int n = snprintf(ret_uri + len, size - len, strchr("?#%", *path) != NULL ? "%%%02X" : "%c", *path);
-
-		if (n < 0 || (size_t)n >= size - len)
-			return -ENAMETOOLONG;
-		len += (size_t)n;
-	}
-	if (size - len <= strlen("?immutable=1"))
-		return -ENAMETOOLONG;
-	memcpy(ret_uri + len, "?immutable=1", sizeof("?immutable=1"));
-	return 0;
-}
-
-static int
-query_open_db(struct query *query, bool immutable, struct error *err)
-{
-	char uri[3 * PATH_MAX + 32];
-	int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX;
-	enum schema_state state;
-
-	if (immutable && query_immutable_uri(query->path, uri, sizeof(uri)) < 0)
-		return error_sys(err, ENAMETOOLONG, "%s", query->path);
-	query->immutable = immutable;
-	if (sqlite3_open_v2(immutable ? uri : query->path, &query->db, flags | (immutable ? SQLITE_OPEN_URI : 0),
-		NULL) != SQLITE_OK)
-		return schema_error(err, query->db, query->path);
-	sqlite3_busy_timeout(query->db, QUERY_BUSY_MS);
-	sqlite3_limit(query->db, SQLITE_LIMIT_LENGTH, QUERY_VALUE_MAX);
-	sqlite3_db_config(query->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-	sqlite3_db_config(query->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-	sqlite3_db_config(query->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-	if (sqlite3_create_function(query->db, "host_below", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, query,
-		query_host_below, NULL, NULL) != SQLITE_OK ||
-	    schema_inspect(query->db, &state, err) < 0)
-		return schema_error(err, query->db, query->path);
-	if (state == SCHEMA_NEWER)
-		return error_set(
-		    err, ERROR_USAGE, "%s was made by a newer postern (schema after %d)", query->path, SCHEMA_VERSION);
-	if (state == SCHEMA_OLDER)
-		return error_set(err, ERROR_USAGE,
-		    "%s was made by an older postern; this version's posternd brings it to its form when it starts",
-		    query->path);
-	if (state != SCHEMA_OURS)
-		return error_set(err, ERROR_CORRUPT, "%s is not an audit database", query->path);
-	return 0;
-}
-
 static void
 query_close_db(struct query *query)
 {
 	sqlite3_finalize(query->page);
 	sqlite3_finalize(query->follow);
 	query->page = query->follow = NULL;
-	sqlite3_close(query->db);
-	query->db = NULL;
-}
-
-/* A copy has no -wal, or an empty one that nobody may make an -shm for: then nothing changes the file, and SQLite may
- * read it without locks. A -wal with content is never passed over. */
-static int
-query_open_file(struct query *query, struct error *err)
-{
-	char wal[PATH_MAX + 8];
-	struct stat st;
-	int64_t wal_bytes = 0;
-
-	if (stat(query->path, &query->file) < 0) {
-		if (errno == ENOENT || errno == ENOTDIR)
-			return error_set(err, ERROR_NOT_FOUND, "no audit log at %s", query->path);
-		return error_sys(err, errno, "%s", query->path);
-	}
-	snprintf(wal, sizeof(wal), "%s-wal", query->path);
-	if (stat(wal, &st) < 0)
-		return query_open_db(query, true, err);
-	wal_bytes = st.st_size;
-	if (query_open_db(query, false, err) == 0)
-		return 0;
-	if (wal_bytes > 0 || sqlite3_errcode(query->db) != SQLITE_CANTOPEN)
-		return -1;
-	query_close_db(query);
-	return query_open_db(query, true, err);
+	open_close(&query->file);
 }
 
 struct query *
@@ -184,17 +96,18 @@ query_open(const char *path, struct error *err)
 {
 	struct query *query = calloc(1, sizeof(*query));
 
-	if (query == NULL || strlen(path) >= sizeof(query->path)) {
-		error_sys(err, query == NULL ? ENOMEM : ENAMETOOLONG, "%s", path);
-		free(query);
+	if (query == NULL) {
+		error_sys(err, ENOMEM, "%s", path);
 		return NULL;
 	}
-	memcpy(query->path, path, strlen(path) + 1);
-	if (query_open_file(query, err) < 0) {
-		query_close(query);
-		return NULL;
+	if (open_read_only(&query->file, path, err) == 0) {
+		if (sqlite3_create_function(query->file.db, "host_below", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, query,
+			query_host_below, NULL, NULL) == SQLITE_OK)
+			return query;
+		schema_error(err, query->file.db, path);
 	}
-	return query;
+	query_close(query);
+	return NULL;
 }
 
 static void
@@ -218,10 +131,7 @@ query_close(struct query *query)
 bool
 query_is_stale(const struct query *query)
 {
-	struct stat st;
-
-	return query->immutable || stat(query->path, &st) < 0 || st.st_dev != query->file.st_dev ||
-	    st.st_ino != query->file.st_ino;
+	return open_is_stale(&query->file);
 }
 
 /* Does the filter leave rows of this arm at all? */
@@ -317,8 +227,8 @@ query_prepare(struct query *query, enum query_shape shape, sqlite3_stmt **ret_st
 		sql_add(&sql, " ORDER BY ts, id, kind LIMIT :page");
 	else
 		sql_add(&sql, " ORDER BY ts DESC, id DESC, kind DESC LIMIT 1 OFFSET :last - 1");
-	if (sqlite3_prepare_v2(query->db, sql.text, -1, ret_stmt, NULL) != SQLITE_OK)
-		return schema_error(err, query->db, query->path);
+	if (sqlite3_prepare_v2(query->file.db, sql.text, -1, ret_stmt, NULL) != SQLITE_OK)
+		return schema_error(err, query->file.db, query->file.path);
 	query_bind_integer(*ret_stmt, ":sandbox_id", filter->sandbox_id);
 	query_bind_text(*ret_stmt, ":sandbox", filter->sandbox);
 	query_bind_text(*ret_stmt, ":host", filter->host.text);
@@ -342,8 +252,8 @@ query_resolve_sandbox(struct query *query, struct error *err)
 
 	if (query->filter.sandbox == NULL || query->filter.will_follow)
 		return 0;
-	if (sqlite3_prepare_v2(query->db, sql, -1, &stmt, NULL) != SQLITE_OK)
-		return schema_error(err, query->db, query->path);
+	if (sqlite3_prepare_v2(query->file.db, sql, -1, &stmt, NULL) != SQLITE_OK)
+		return schema_error(err, query->file.db, query->file.path);
 	sqlite3_bind_text(stmt, 1, query->filter.sandbox, -1, SQLITE_STATIC);
 	while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
 		id = sqlite3_column_int64(stmt, 0);
@@ -351,7 +261,7 @@ query_resolve_sandbox(struct query *query, struct error *err)
 	}
 	sqlite3_finalize(stmt);
 	if (rc != SQLITE_DONE)
-		return schema_error(err, query->db, query->path);
+		return schema_error(err, query->file.db, query->file.path);
 	if (rows == 0)
 		return error_set(err, ERROR_NOT_FOUND, "no sandbox %.100s in this log", query->filter.sandbox);
 	if (rows == 1 && (query->filter.sandbox_id == 0 || query->filter.sandbox_id == id)) {
@@ -381,7 +291,7 @@ query_find_nth(struct query *query, struct error *err)
 		query->cursor_ts = sqlite3_column_int64(stmt, 2);
 	}
 	sqlite3_finalize(stmt);
-	return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : schema_error(err, query->db, query->path);
+	return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : schema_error(err, query->file.db, query->file.path);
 }
 
 static int
@@ -393,13 +303,13 @@ query_newest_seq(struct query *query, struct error *err)
 	sqlite3_stmt *stmt;
 	int rc;
 
-	if (sqlite3_prepare_v2(query->db, sql, -1, &stmt, NULL) != SQLITE_OK)
-		return schema_error(err, query->db, query->path);
+	if (sqlite3_prepare_v2(query->file.db, sql, -1, &stmt, NULL) != SQLITE_OK)
+		return schema_error(err, query->file.db, query->file.path);
 	rc = sqlite3_step(stmt);
 	if (rc == SQLITE_ROW)
 		query->cursor_seq = sqlite3_column_int64(stmt, 0);
 	sqlite3_finalize(stmt);
-	return rc == SQLITE_ROW ? 0 : schema_error(err, query->db, query->path);
+	return rc == SQLITE_ROW ? 0 : schema_error(err, query->file.db, query->file.path);
 }
 
 int
@@ -431,12 +341,12 @@ query_fill(struct query *query, sqlite3_stmt *stmt, struct error *err)
 		*texts = query_row_take(stmt, &query->rows[query->row_count]);
 		if (*texts == NULL) {
 			sqlite3_reset(stmt);
-			return error_sys(err, ENOMEM, "%s", query->path);
+			return error_sys(err, ENOMEM, "%s", query->file.path);
 		}
 		query->row_count++;
 	}
 	if (rc != SQLITE_DONE && rc != SQLITE_ROW) {
-		schema_error(err, query->db, query->path);
+		schema_error(err, query->file.db, query->file.path);
 		sqlite3_reset(stmt);
 		return -1;
 	}
@@ -503,8 +413,8 @@ query_summary(struct query *query, int64_t sandbox_id, uint64_t since_id, size_t
 	sqlite3_stmt *stmt;
 	int rc;
 
-	if (sqlite3_prepare_v2(query->db, SUMMARY_SQL, -1, &stmt, NULL) != SQLITE_OK)
-		return schema_error(err, query->db, query->path);
+	if (sqlite3_prepare_v2(query->file.db, SUMMARY_SQL, -1, &stmt, NULL) != SQLITE_OK)
+		return schema_error(err, query->file.db, query->file.path);
 	query_bind_integer(stmt, ":sandbox", sandbox_id);
 	query_bind_integer(stmt, ":since", (int64_t)since_id);
 	query_bind_integer(stmt, ":max", max > INT_MAX ? INT_MAX : (int64_t)max);
@@ -524,7 +434,7 @@ query_summary(struct query *query, int64_t sandbox_id, uint64_t since_id, size_t
 		handler(&group, context);
 	}
 	if (rc != SQLITE_DONE)
-		schema_error(err, query->db, query->path);
+		schema_error(err, query->file.db, query->file.path);
 	sqlite3_finalize(stmt);
 	return rc == SQLITE_DONE ? 0 : -1;
 }
