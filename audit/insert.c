@@ -58,8 +58,11 @@ static const char *const insert_sql[] = {
 		   "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) "
 		   "DO UPDATE SET seq = excluded.seq, count = excluded.count WHERE excluded.count > count "
 		   "RETURNING " SCHEMA_DNS_COLUMNS,
-    [INSERT_EVENT] = "INSERT INTO events (id, seq, sandbox_id, ts, kind, uid, detail) VALUES (?, ?, ?, ?, ?, ?, ?) "
-		     "ON CONFLICT (id) DO NOTHING RETURNING " SCHEMA_EVENTS_COLUMNS,
+    /* What was pruned is told by one event, which grows with each segment (kind 16; only the auditor says it). */
+    [INSERT_EVENT] =
+	"INSERT INTO events (id, seq, sandbox_id, ts, kind, uid, detail) VALUES (?, ?, ?, ?, ?, ?, ?) "
+	"ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, ts = excluded.ts, detail = excluded.detail "
+	"WHERE kind = 16 AND excluded.kind = 16 AND detail IS NOT excluded.detail RETURNING " SCHEMA_EVENTS_COLUMNS,
     [INSERT_SANDBOX] =
 	"INSERT INTO sandboxes (id, seq, name, kind, attached_ts, uid, detail) VALUES (?, ?, ?, ?, ?, ?, ?) "
 	"ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, name = excluded.name, kind = excluded.kind, "
@@ -83,6 +86,7 @@ static const char *const insert_sql[] = {
     [INSERT_LINK] = "INSERT INTO chain (seq, tbl, id, digest) VALUES (?1, ?2, ?3, ?4)",
 };
 _Static_assert(sizeof(insert_sql) / sizeof(insert_sql[0]) == INSERT_STATEMENT_MAX, "SQL for each statement");
+_Static_assert(EVENT_PRUNED == 16, "the number in INSERT_EVENT");
 _Static_assert(END_GATEWAY_CRASH == 11 && END_DAEMON_CRASH == 12 && END_OPEN == 0, "the numbers in the statements");
 
 int

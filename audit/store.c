@@ -22,6 +22,10 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Free pages are kept for what comes next up to this many (16 MiB), and up to this share of the file. */
+#define STORE_FREE_PAGES 4096
+#define STORE_FREE_SHARE 8
+
 struct store {
 	struct store_file file;
 	sqlite3 *db;
@@ -128,6 +132,9 @@ store_load(struct store *store, struct store_opening *opening, struct error *err
 		return -1;
 	if (state == SCHEMA_EMPTY && store->file.had_one && !opening->replaced)
 		return error_set(err, ERROR_CORRUPT, "%s has lost its tables", store->file.path);
+	/* Only a file without tables can be told to give pages back later; one of version 1 keeps them for what comes. */
+	if (state == SCHEMA_EMPTY && store_exec(store, "PRAGMA auto_vacuum = INCREMENTAL", err) < 0)
+		return -1;
 	if (store_exec(store, "PRAGMA journal_mode = WAL", err) < 0)
 		return -1;
 	if (state == SCHEMA_EMPTY) {
@@ -463,6 +470,42 @@ store_seal(struct store *store, bool at_end, struct error *err)
 	if (store_unsealed(store) == 0 || (!at_end && age_us >= 0 && age_us < (int64_t)SEAL_INTERVAL_S * 1000000))
 		return 0;
 	return store_begin(store, err) < 0 ? -1 : store_add_seal(store, err);
+}
+
+int
+store_prune(
+    struct store *store, const struct prune_limits *limits, struct prune_segment *ret_segment, struct error *err)
+{
+	bool due;
+	int rc = prune_find(store->db, limits, ret_segment, &due);
+
+	if (rc != SQLITE_OK)
+		return store_fail(store, rc, err);
+	if (!due)
+		return 0;
+	if (store_begin(store, err) < 0)
+		return -1;
+	rc = prune_drop(&store->insert, ret_segment);
+	return rc == SQLITE_OK ? 1 : store_fail(store, rc, err);
+}
+
+int
+store_shrink(struct store *store, unsigned int pages, struct error *err)
+{
+	int64_t count, unused;
+	char sql[64];
+
+	if (store_has_batch(store))
+		return 0;
+	if (store_integer(store, "PRAGMA page_count", &count, err) < 0 ||
+	    store_integer(store, "PRAGMA freelist_count", &unused, err) < 0)
+		return store_fail(store, sqlite3_errcode(store->db), err);
+	if (unused < STORE_FREE_PAGES || unused < count / STORE_FREE_SHARE)
+		return 0;
+	snprintf(sql, sizeof(sql), "PRAGMA incremental_vacuum(%u)", pages);
+	if (sqlite3_exec(store->db, sql, NULL, NULL, NULL) != SQLITE_OK)
+		return store_fail(store, sqlite3_errcode(store->db), err);
+	return 1;
 }
 
 /* Copy the rest and start the log anew with the next commit, without waiting for a reader or the other thread. */

@@ -5,6 +5,7 @@
 #define POSTERN_AUDIT_STORE_H
 
 #include "audit/checkpoint.h"
+#include "audit/prune.h"
 #include "audit/record.h"
 #include "audit/seal.h"
 #include "base/error.h"
@@ -79,6 +80,15 @@ void store_set_signer(struct store *store, const struct seal_signer *signer);
 /* Are there links that no seal vouches for, the newest seal being older than SEAL_INTERVAL_S (or unsealed links at all, at
  * the end)? Then add one to the batch; the caller commits. 0: none was due, or it is in the batch; -1 as store_add. */
 int store_seal(struct store *store, bool at_end, struct error *err);
+
+/* Drop the oldest sealed segment in the batch, if the limits say so; the caller adds the event that tells and commits.
+ * Returns 1 and *ret_segment, 0 when nothing is due, or -1 as store_add. Takes some milliseconds for each 1,000 rows. */
+int store_prune(
+    struct store *store, const struct prune_limits *limits, struct prune_segment *ret_segment, struct error *err);
+
+/* Give at most so many free pages back to the file system, in a transaction of its own, if there are more of them than is
+ * good. 1: there are still; 0: done, or a batch is open; -1 as store_add. */
+int store_shrink(struct store *store, unsigned int pages, struct error *err);
 
 /* Zeroes while the checkpoint thread does not run. */
 void store_checkpoint_state(const struct store *store, struct checkpoint_state *ret_state);

@@ -82,8 +82,14 @@ auditor_is_writable(void)
 	return auditor.writable;
 }
 
-/* The batch is gone. Nobody may count on the log until auditor_resume has worked. */
-static void
+struct store *
+auditor_store(void)
+{
+	return auditor.writable ? auditor.store : NULL;
+}
+
+/* Nobody may count on the log until auditor_resume has worked. */
+void
 auditor_fail(const struct error *why)
 {
 	log_warnx("the log cannot be written, new connections are refused: %s", why->text);
@@ -226,22 +232,28 @@ auditor_sender_gone(uint64_t epoch, const char *why)
 		loop_defer(auditor.loop, &auditor.commit);
 }
 
-static void
-auditor_own_record(struct record *ret_record, enum event_kind kind, json_t *detail)
+void
+auditor_own_detail(struct record *record, json_t *detail)
 {
 	char *text = detail == NULL ? NULL : json_dumps(detail, JSON_COMPACT | JSON_ENSURE_ASCII);
 
+	record->event.ts_us = clock_real_us();
+	if (text != NULL && strlen(text) < sizeof(record->event.detail))
+		memcpy(record->event.detail, text, strlen(text) + 1);
+	free(text);
+	json_decref(detail);
+}
+
+void
+auditor_own_record(struct record *ret_record, enum event_kind kind, json_t *detail)
+{
 	memset(ret_record, 0, sizeof(*ret_record));
 	ret_record->kind = RECORD_EVENT;
 	ret_record->seq = ++auditor.counter;
 	ret_record->event.id = RECORD_ID(auditor.options->epoch, auditor.counter);
-	ret_record->event.ts_us = clock_real_us();
 	ret_record->event.kind = (uint8_t)kind;
 	ret_record->event.uid = UINT32_MAX;
-	if (text != NULL && strlen(text) < sizeof(ret_record->event.detail))
-		memcpy(ret_record->event.detail, text, strlen(text) + 1);
-	free(text);
-	json_decref(detail);
+	auditor_own_detail(ret_record, detail);
 }
 
 /* What the new file must say before anything else goes in: who is attached, and what happened. In the batch. */
@@ -531,6 +543,7 @@ auditor_run(const struct options *options)
 		auditor_fail(&err);
 	if (ipc_open(&auditor.keeper, auditor.loop, options->role_fd) < 0)
 		log_fatal("channel to the keeper");
+	auditor_prune_start(auditor.loop, options);
 	ipc_send(&auditor.keeper, MSG_READY, 0, NULL, 0, NULL, 0);
 	rc = loop_run(auditor.loop);
 	if (!auditor.writable)

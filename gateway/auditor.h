@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the auditor's two files ask of each other: auditor.c has the log and its batches, auditor_sender.c the channels that
- * records come by. */
+/* What the auditor's files ask of each other: auditor.c has the log and its batches, auditor_sender.c the channels that
+ * records come by, auditor_prune.c the retention. */
 #ifndef POSTERN_GATEWAY_AUDITOR_H
 #define POSTERN_GATEWAY_AUDITOR_H
 
 #include "audit/record.h"
+#include "base/error.h"
 #include "base/loop.h"
 #include "gateway/msg.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+struct options;
+struct store;
 
 /* Keeper, control, 16 gateways, and those that are being replaced. */
 #define AUDITOR_SENDERS_MAX 64
@@ -22,6 +27,18 @@ bool auditor_add(const struct record *record);
 void auditor_schedule(bool awaited);
 /* A channel is closed, for this reason: what was read from it may be waited for. */
 void auditor_sender_gone(uint64_t epoch, const char *why);
+
+/* The log, NULL while it cannot be written. */
+struct store *auditor_store(void);
+/* Writing failed, and the batch is gone. */
+void auditor_fail(const struct error *why);
+/* An event of the auditor's own, with an id of its own; takes detail (NULL: no memory). */
+void auditor_own_record(struct record *ret_record, enum event_kind kind, json_t *detail);
+/* Another detail for it. */
+void auditor_own_detail(struct record *record, json_t *detail);
+
+/* auditor_prune.c */
+void auditor_prune_start(struct loop *loop, const struct options *options);
 
 /* auditor_sender.c */
 

@@ -2,6 +2,7 @@
 #include "gateway/options.h"
 
 #include "base/paths.h"
+#include "policy/quantity.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -14,6 +15,10 @@
 
 #define OPTIONS_RESOLV_CONF "/etc/resolv.conf"
 #define OPTIONS_GATEWAYS_DEFAULT_MAX 4
+#define OPTIONS_RETAIN_DEFAULT_S (90u * 24 * 3600)
+#define OPTIONS_RETAIN_BYTES_DEFAULT (10ull << 30)
+/* Less would drop what was just written. */
+#define OPTIONS_RETAIN_BYTES_MIN (1ull << 20)
 
 /* One row an option: how it is written, what it does to struct options, what --help says. */
 struct option_row {
@@ -168,6 +173,29 @@ options_set_exit_idle(struct options *options, const char *value, struct error *
 }
 
 static int
+options_set_retain_for(struct options *options, const char *value, struct error *err)
+{
+	options->retain_s = 0;
+	if (strcmp(value, "forever") == 0 ||
+	    (quantity_parse_duration(value, strlen(value), UINT32_MAX, &options->retain_s) && options->retain_s > 0))
+		return 0;
+	return error_set(err, ERROR_USAGE, "--retain-for %s: give a duration such as 90d or 12h, or forever", value);
+}
+
+static int
+options_set_retain_size(struct options *options, const char *value, struct error *err)
+{
+	options->retain_bytes = 0;
+	if (strcmp(value, "unlimited") == 0)
+		return 0;
+	if (!quantity_parse_size(value, strlen(value), INT64_MAX, &options->retain_bytes) ||
+	    options->retain_bytes < OPTIONS_RETAIN_BYTES_MIN)
+		return error_set(err, ERROR_USAGE,
+		    "--retain-size %s: give a size such as 10GiB, at least 1MiB, or unlimited", value);
+	return 0;
+}
+
+static int
 options_set_deny_env(struct options *options, const char *value, struct error *err)
 {
 	(void)options;
@@ -232,6 +260,8 @@ static const struct option_row option_rows[] = {
 	{"gateways", "N", options_set_gateways, "gateway processes, 1 to 16 (default: one per core, at most 4)"},
 	{"deny-env", "PLATFORM", options_set_deny_env, "refuse a cloud's internal ranges too: gcp, ibm, equinix"},
 	{"exit-idle", "SECONDS", options_set_exit_idle, "stop after this long without a sandbox (default: never)"},
+	{"retain-for", "DURATION", options_set_retain_for, "drop records older than this (default: 90d), or forever"},
+	{"retain-size", "SIZE", options_set_retain_size, "drop the oldest beyond this size (default: 10GiB), or unlimited"},
 	{"organisation", "FILE", options_set_organisation, "policy under every sandbox's (default: /etc/postern/organisation.yaml, if there)"},
 	{"preset-dir", "DIR", options_set_preset_dir, "where presets are looked up (default: /usr/share/postern/presets)"},
 	{"runtime-dir", "DIR", options_set_runtime_dir, "control socket and lock (default: /run/postern)"},
@@ -376,6 +406,8 @@ options_read(struct options *options, int argc, char **argv, struct error *err)
 	options->audit_user = "postern-audit";
 	options->control_user = "postern-control";
 	options->group = "postern";
+	options->retain_s = OPTIONS_RETAIN_DEFAULT_S;
+	options->retain_bytes = OPTIONS_RETAIN_BYTES_DEFAULT;
 	options->gateways = cores < 1 ? 1 : cores > OPTIONS_GATEWAYS_DEFAULT_MAX ? OPTIONS_GATEWAYS_DEFAULT_MAX
 										  : (unsigned int)cores;
 	if (options_read_arguments(options, argc, argv, err) < 0)

@@ -20,6 +20,8 @@ struct options {
 	const char *organisation; /* --organisation: NULL: the default file, which need not exist */
 	const char *preset_dir;   /* --preset-dir; NULL: the default ones */
 	unsigned int exit_idle_s; /* --exit-idle: stop after so long without a sandbox; 0: never */
+	uint32_t retain_s;        /* --retain-for: records older than this are dropped; 0: never */
+	uint64_t retain_bytes;    /* --retain-size: and the oldest of a database larger than this; 0: never */
 	bool rootless;           /* not started as root: roles share the caller's uid */
 	bool probe;              /* --probe */
 

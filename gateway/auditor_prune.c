@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Retention in the background: one sealed segment at a time (some milliseconds), between batches, and no more than a fifth
+ * of the time. Everything dropped in one go is told by one event, in the transactions that drop it. */
+#include "gateway/auditor.h"
+
+#include "audit/render.h"
+#include "audit/store.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "gateway/options.h"
+
+#include <jansson.h>
+#include <string.h>
+
+/* Between looks whether something is due. */
+#define PRUNE_IDLE_MS 10000
+/* A step that took t is followed by a rest of at least this many t: an opener rarely meets one. */
+#define PRUNE_REST 4
+#define PRUNE_REST_MS_MIN 5
+/* One event tells of so much at most; then the next one begins. */
+#define PRUNE_RUN_MS 3600000
+/* Pages given back in one step. */
+#define PRUNE_PAGES 256
+
+static struct {
+	struct loop *loop;
+	uint32_t keep_s;
+	uint64_t keep_bytes;
+	struct loop_timer timer;
+	struct record event; /* of the run under way; kind 0: none is */
+	uint64_t rows;       /* dropped in it */
+	int64_t began_ms;
+} prune;
+
+static void
+prune_tell(const struct prune_segment *segment)
+{
+	char before[40];
+	json_t *detail;
+
+	prune.rows += segment->rows;
+	detail =
+	    json_pack("{s:I, s:I, s:s, s:s}", "through", (json_int_t)segment->through, "rows", (json_int_t)prune.rows,
+		"before", render_time_utc(segment->sealed_us, before), "why", segment->for_size ? "size" : "age");
+	if (prune.event.kind == 0) {
+		auditor_own_record(&prune.event, EVENT_PRUNED, detail);
+		prune.began_ms = clock_mono_ms();
+	} else {
+		auditor_own_detail(&prune.event, detail);
+	}
+	auditor_add(&prune.event);
+}
+
+static void
+prune_end_run(void)
+{
+	if (prune.event.kind != 0)
+		log_info("dropped %llu old records of the log", (unsigned long long)prune.rows);
+	prune.event.kind = 0;
+	prune.rows = 0;
+}
+
+/* 1: there may be more to do; 0: not now. */
+static int
+prune_step(struct store *store)
+{
+	struct prune_limits limits = {.bytes_max = prune.keep_bytes};
+	struct prune_segment segment;
+	struct error err;
+	int rc;
+
+	if (prune.keep_s != 0)
+		limits.before_us = clock_real_us() - (int64_t)prune.keep_s * 1000000;
+	rc = store_prune(store, &limits, &segment, &err);
+	if (rc == 1) {
+		prune_tell(&segment);
+		auditor_schedule(true);
+		return 1;
+	}
+	if (rc == 0) {
+		prune_end_run();
+		rc = store_shrink(store, PRUNE_PAGES, &err);
+	}
+	if (rc < 0)
+		auditor_fail(&err);
+	return rc == 1;
+}
+
+static void
+prune_handler(struct loop_timer *timer)
+{
+	struct store *store = auditor_store();
+	int64_t began_ms = clock_mono_ms(), took_ms;
+	int64_t rest_ms = PRUNE_IDLE_MS;
+
+	if (prune.event.kind != 0 && began_ms - prune.began_ms > PRUNE_RUN_MS)
+		prune_end_run();
+	if (store != NULL && store_has_batch(store)) {
+		rest_ms = PRUNE_REST_MS_MIN; /* whoever waits for that batch goes first */
+	} else if (store != NULL && prune_step(store) == 1) {
+		took_ms = clock_mono_ms() - began_ms;
+		rest_ms = took_ms * PRUNE_REST < PRUNE_REST_MS_MIN ? PRUNE_REST_MS_MIN : took_ms * PRUNE_REST;
+	}
+	loop_timer_set(prune.loop, timer, rest_ms);
+}
+
+void
+auditor_prune_start(struct loop *loop, const struct options *options)
+{
+	prune.loop = loop;
+	prune.keep_s = options->retain_s;
+	prune.keep_bytes = options->retain_bytes;
+	prune.timer.handler = prune_handler;
+	loop_timer_set(loop, &prune.timer, PRUNE_REST_MS_MIN);
+}
