@@ -31,6 +31,7 @@ suggest_free(struct suggest *suggest)
 	if (suggest == NULL)
 		return;
 	tdestroy(suggest->root, free);
+	suggest_site_free(suggest);
 	free(suggest);
 }
 
@@ -150,6 +151,20 @@ suggest_wants(struct suggest *suggest, const struct query_row *row, struct histo
 	return true;
 }
 
+/* What stands together with it, and by which name it is served in truth. */
+static void
+suggest_place(struct suggest *suggest, struct suggest_target *target, const struct query_row *row)
+{
+	struct name chain[SUGGEST_CHAIN_MAX];
+	size_t count = suggest_chain_of(row, chain);
+
+	target->domain = suggest_site_join(suggest, &target->name, target->domain_at, chain, count, row->ts_us);
+	if (target->domain != NULL)
+		suggest_site_connected(suggest, target->domain, row);
+	if (count > 0)
+		target->through = chain[count - 1];
+}
+
 void
 suggest_row(const struct query_row *row, void *context)
 {
@@ -172,6 +187,8 @@ suggest_row(const struct query_row *row, void *context)
 		suggest->untold++;
 		return;
 	}
+	if (named && !target->refused)
+		suggest_place(suggest, target, row);
 	if (!from.dns && !suggest_add_port(&target->ports, from.proto, from.port))
 		history_count(&target->portless, row->count);
 	history_count(row->verdict == VERDICT_ALLOWED ? &target->allowed : &target->denied, row->count);

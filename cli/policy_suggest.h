@@ -15,6 +15,19 @@
 /* Siblings named in a wildcard's comment, and names named among those left out. */
 #define SUGGEST_NAMED_MAX 32
 
+/* A name first heard of within so long after a connection to a site stands with it: a page asks for what it consists of
+ * within seconds, and so does a client for where it is redirected to. */
+#define SUGGEST_SITE_S 5
+/* Names of one answer's chain of aliases that are looked at; longer ones are no honest answers' (gateway/dns_message.h). */
+#define SUGGEST_CHAIN_MAX 16
+
+/* A registered domain, or a name that has none. */
+struct suggest_domain {
+	char text[NAME_TEXT_MAX + 1];
+	struct suggest_domain *site; /* what it belongs to; itself, when that is a site */
+	size_t members;              /* of a site: domains that belong to it, itself included */
+};
+
 /* Sorted; unused places are zero, so that memcmp compares. */
 struct suggest_ports {
 	uint16_t tcp[SUGGEST_PORTS_MAX], udp[SUGGEST_PORTS_MAX];
@@ -30,6 +43,8 @@ struct suggest_target {
 	struct suggest_ports ports;
 	int64_t allowed, denied, portless; /* portless: attempts at ports that are not in ports */
 	int64_t first_us, last_us;
+	struct suggest_domain *domain; /* NULL for an address, and for what is refused */
+	struct name through;           /* the end of the chain of aliases that it was met with; len 0: none */
 	uint8_t domain_at; /* where in name the registered domain begins; 0 also when there is none */
 	bool refused;      /* no rule can allow it */
 };
@@ -37,6 +52,11 @@ struct suggest_target {
 struct suggest {
 	void *root; /* tsearch(3), of struct suggest_target; owned */
 	size_t count;
+	void *domains; /* tsearch(3), of struct suggest_domain; owned */
+	void *aliases; /* tsearch(3), private to policy_suggest_site.c; owned */
+	size_t alias_count;
+	struct suggest_domain *latest; /* the site that was connected to last, and when */
+	int64_t latest_us;
 	int64_t untold;   /* rows beyond HISTORY_TARGETS_MAX */
 	int64_t nameless; /* rows about no name and no address that a rule could say */
 	int64_t unproven; /* refused connections to addresses without a name */
@@ -60,6 +80,17 @@ int suggest_compare(const void *a, const void *b);
 
 /* Would a policy's parser refuse it, and why? host may begin with "*." */
 bool suggest_refused(const char *host, struct error *err);
+
+/* -- policy_suggest_site.c: which hosts belong together -- */
+
+/* The names that a question's answer leads over, canonical ones only. Returns how many. */
+size_t suggest_chain_of(const struct query_row *row, struct name chain[SUGGEST_CHAIN_MAX]);
+/* The domain of a name that was met in a row; a new one is given its site. NULL: no memory, and suggest says so. */
+struct suggest_domain *suggest_site_join(struct suggest *suggest, const struct name *name, uint8_t domain_at,
+    const struct name *chain, size_t count, int64_t ts_us);
+/* Was that a connection to a site? Then what is new in the next seconds belongs to it. */
+void suggest_site_connected(struct suggest *suggest, struct suggest_domain *domain, const struct query_row *row);
+void suggest_site_free(struct suggest *suggest);
 
 /* argv[0] is "suggest". Returns the exit status. */
 int policy_suggest(int argc, char **argv);

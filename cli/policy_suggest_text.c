@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* From targets to a policy's text. They are sorted by registered domain and ports, so that those which make a wildcard
- * stand together, and written in that order. What cannot be a rule (never list, look-alikes) was found by asking
+/* From targets to a policy's text. They are sorted by site, registered domain and ports, so that what one page brought in and
+ * those which make a wildcard stand together, and written in that order. What cannot be a rule (never list, look-alikes) was found by asking
  * rule_parse, which is also what reads policies; the whole is parsed and compiled before anybody sees it. */
 #include "cli/policy_suggest.h"
 
@@ -61,7 +61,28 @@ suggest_domain(const struct suggest_target *target)
 	return target->name.text + target->domain_at;
 }
 
-/* What can be allowed first, names first; by domain; in it the domain itself, then names by their ports. */
+/* Is it a part of a site of several domains? */
+static bool
+suggest_has_company(const struct suggest_target *target)
+{
+	return target->domain != NULL && target->domain->site->members > 1;
+}
+
+/* Domains that stand alone first; then by site, and there the site's own domain first. */
+static int
+suggest_order_sites(const struct suggest_target *left, const struct suggest_target *right)
+{
+	const struct suggest_domain *a = left->domain, *b = right->domain;
+	int order = suggest_has_company(left) - suggest_has_company(right);
+
+	if (order == 0 && suggest_has_company(left))
+		order = strcmp(a->site->text, b->site->text);
+	if (order == 0)
+		order = (a->site != a) - (b->site != b);
+	return order != 0 ? order : strcmp(a->text, b->text);
+}
+
+/* What can be allowed first, names first; by site and domain; in it the domain itself, then names by their ports. */
 static int
 suggest_order(const void *a, const void *b)
 {
@@ -72,7 +93,7 @@ suggest_order(const void *a, const void *b)
 		return left->refused ? 1 : -1;
 	if (left->named != right->named)
 		return left->named ? -1 : 1;
-	order = strcmp(suggest_domain(left), suggest_domain(right));
+	order = left->domain != NULL ? suggest_order_sites(left, right) : 0;
 	if (order == 0)
 		order = (left->domain_at != 0) - (right->domain_at != 0);
 	if (order == 0)
@@ -117,6 +138,8 @@ suggest_write_tally(FILE *out, const struct suggest_target *target)
 		fprintf(out, "denied %" PRId64, target->denied);
 	fprintf(out, " so far; %.19sZ to %.19sZ", render_time_utc(target->first_us, first),
 	    render_time_utc(target->last_us, last));
+	if (target->through.len > 0)
+		fprintf(out, "; an alias of %s", target->through.text);
 	if (target->portless > 0)
 		fprintf(out, "; %" PRId64 " more at ports left out", target->portless);
 	fputc('\n', out);
@@ -162,6 +185,8 @@ suggest_write_wildcard(FILE *out, const struct suggest_target *items, size_t cou
 	struct suggest_target all = items[0];
 	char what[NAME_TEXT_MAX + 16];
 
+	all.through.len = 0; /* each has its own */
+
 	for (size_t i = 0; i < count && i < SUGGEST_NAMED_MAX; i++) {
 		fprintf(out, "  # %s: ", items[i].name.text);
 		suggest_write_tally(out, &items[i]);
@@ -192,6 +217,21 @@ suggest_write_target(FILE *out, const struct suggest_target *target)
 	return suggest_write_rule(out, what, target);
 }
 
+/* Above the first rule of a site of several domains: why they stand together. Behind the last one's rules too. */
+static void
+suggest_write_site(FILE *out, const struct suggest_target *before, const struct suggest_target *target)
+{
+	const struct suggest_domain *site = suggest_has_company(target) ? target->domain->site : NULL;
+
+	if (before != NULL && suggest_has_company(before) && site == before->domain->site)
+		return;
+	if (site != NULL)
+		fprintf(out, "  # -- %s, and what was first asked for within %d s after a connection to it, or shares an alias\n",
+		    site->text, SUGGEST_SITE_S);
+	else if (before != NULL && suggest_has_company(before))
+		fprintf(out, "  # -- addresses\n");
+}
+
 static void
 suggest_write_rules(FILE *out, const struct suggest_list *list)
 {
@@ -199,6 +239,7 @@ suggest_write_rules(FILE *out, const struct suggest_list *list)
 
 	fprintf(out, "version: 1\nallow:\n");
 	for (size_t i = 0; i < list->count && !list->items[i].refused; i += step) {
+		suggest_write_site(out, i == 0 ? NULL : &list->items[i - 1], &list->items[i]);
 		step = suggest_siblings(&list->items[i], list->count - i);
 		rules += step > 1 ? suggest_write_wildcard(out, &list->items[i], step)
 				  : suggest_write_target(out, &list->items[i]);

@@ -235,6 +235,8 @@ suggest_is_minimal(void **state)
 	(void)state;
 	rows[4].proto = IPPROTO_UDP;
 	rows[6].count = 3;
+	/* Too late to belong to what was before. */
+	rows[6].ts_us += 6000000;
 	text = suggestion(rows, COUNT(rows));
 	assert_string_equal(text,
 	    "# What task tried since 2023-11-14T22:13:20Z, denied attempts included.\n"
@@ -249,7 +251,7 @@ suggest_is_minimal(void **state)
 	    "2023-11-14T22:13:20Z\n"
 	    "    ports: [5000]\n"
 	    "    udp: true\n"
-	    "  - host: \"wanted.example.net\"  # denied 3 so far; 2023-11-14T22:13:20Z to 2023-11-14T22:13:20Z\n"
+	    "  - host: \"wanted.example.net\"  # denied 3 so far; 2023-11-14T22:13:26Z to 2023-11-14T22:13:26Z\n"
 	    "  - cidr: \"140.82.112.3/32\"  # allowed 1 so far; 2023-11-14T22:13:20Z to 2023-11-14T22:13:20Z\n"
 	    "    ports: [22]\n"
 	    "# left out: metadata.google.internal: host name 'metadata.google.internal' can never be allowed: GCP "
@@ -296,6 +298,46 @@ suggest_groups_siblings_of_one_party_with_the_same_ports(void **state)
 		assert_null(strstr(text, "*."));
 		free(text);
 	}
+}
+
+static void
+suggest_keeps_together_what_one_page_brought_in(void **state)
+{
+	struct query_row rows[] = {
+	    question("www.shop.example", ALLOWED),
+	    connection("www.shop.example", GOOD, 443, ALLOWED, NAME_SOURCE_SNI),
+	    question("pictures.cdn-lab.net", NO_RULE), /* 1 s later */
+	    question("alone.example.org", ALLOWED), /* 8 s later */
+	    connection("alone.example.org", GOOD, 443, ALLOWED, NAME_SOURCE_SNI),
+	    question("late.example.net", ALLOWED),  /* 14 s later */
+	    question("alias.example.edu", ALLOWED), /* 30 s later, but the same in truth as pictures.cdn-lab.net */
+	    connection("alone.example.org", GOOD, 443, ALLOWED, NAME_SOURCE_SNI), /* 40 s later */
+	    question("api.shop.example", ALLOWED),                                /* 1 s later, but of a domain known before */
+	    connection("pictures.cdn-lab.net", GOOD, 443, ALLOWED, NAME_SOURCE_SNI), /* 50 s later: no site */
+	    question("far.example.gov", ALLOWED),
+	};
+	static const int64_t after_s[COUNT(rows)] = {0, 0, 1, 8, 8, 14, 30, 40, 41, 50, 51};
+	char *text, *at;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++)
+		rows[i].ts_us += after_s[i] * 1000000;
+	rows[2].answers = text_of("[\"CNAME edge.cdn-lab.net\",\"A 140.82.112.3\"]");
+	rows[6].answers = text_of("[\"CNAME a\\\"\\n- x\",\"CNAME edge.cdn-lab.net\",7,\"A 140.82.112.3\"]");
+	text = suggestion(rows, COUNT(rows));
+	static const char *const order[] = {"far.example.gov\"", "late.example.net\"", "alone.example.org\"  # allowed 3",
+	    "  # -- shop.example, and what was first asked for within 5 s after", "host: \"api.shop.example\"",
+	    "host: \"www.shop.example\"", "host: \"pictures.cdn-lab.net\"  # allowed 1, denied 1",
+	    "; an alias of edge.cdn-lab.net\n", "host: \"alias.example.edu\"", "; an alias of edge.cdn-lab.net\n"};
+	at = text;
+	for (size_t i = 0; i < COUNT(order); i++) {
+		char *found = strstr(at, order[i]);
+
+		if (found == NULL)
+			fail_msg("%s: not at its place in: %s", order[i], text);
+		at = found + strlen(order[i]);
+	}
+	free(text);
 }
 
 static void
@@ -359,6 +401,7 @@ main(void)
 	    cmocka_unit_test(counts_do_not_wrap),
 	    cmocka_unit_test(suggest_is_minimal),
 	    cmocka_unit_test(suggest_groups_siblings_of_one_party_with_the_same_ports),
+	    cmocka_unit_test(suggest_keeps_together_what_one_page_brought_in),
 	    cmocka_unit_test(suggest_lets_no_bytes_of_the_guest_through),
 	    cmocka_unit_test(suggest_does_not_repeat_a_port_scan),
 	};
