@@ -58,6 +58,13 @@ setup() {
 	equal "nothing" "" "$output"
 }
 
+# The connections that an answer ($output) says are cut, a line each: record, name, port. jq would round the record's number.
+cut_of() {
+	python3 -c 'import json, sys
+for cut in json.load(sys.stdin)["cut"]:
+    print("%016x" % cut["record"], cut["name"], cut["port"])' <<<"$output" | sort
+}
+
 @test "F-33: apply --dry-run names exactly the connections that apply then cuts, and changes nothing" {
 	local held dry applied
 	for held in 1 2 3; do
@@ -67,14 +74,18 @@ setup() {
 	three() { [[ $(postern show task -o json | jq '.flows // .connections // 0') -ge 3 ]]; }
 	wait_for 10 three
 	run -0 postern policy apply task "$LAB/tmp/narrow.yaml" --dry-run -o json
-	dry=$(jq -c '[.cut[] | .record] | sort' <<<"$output")
+	dry=$(cut_of)
 	equal "would be cut" 3 "$(jq '.cut_count' <<<"$output")"
 	equal "preview" true "$(jq '.preview' <<<"$output")"
 	run -0 postern policy show task
 	equal "still the old text" "$(cat "$LAB/tmp/wide.yaml")" "$output"
 	run -0 postern policy apply task "$LAB/tmp/narrow.yaml" -o json
-	applied=$(jq -c '[.cut[] | .record] | sort' <<<"$output")
+	applied=$(cut_of)
 	equal "cut" "$dry" "$applied"
+	# Nothing else ended by it, and all of these did.
+	log_has task '.end == "policy"'
+	ended() { [[ $(log_json task | jq -r 'select(.end == "policy") | "\(.id) \(.name) \(.dport)"' | sort) == "$1" ]]; }
+	wait_for 5 ended "$dry" || fail "ended: $(log_json task | jq -c 'select(.end)')"
 	matches "difference" '-allow \*.lab-a.com' "$(jq -c .change <<<"$output")"
 	run -0 postern policy show task
 	equal "the new text" "$(cat "$LAB/tmp/narrow.yaml")" "$output"
