@@ -335,6 +335,8 @@ policy_parse_noted(const char *text, size_t len, const char *file, struct policy
 	result = events_open(&p.in, file, text, len);
 	if (result == 0)
 		result = read_stream(&p);
+	if (result == 0)
+		result = parse_twins(&p);
 	events_close(&p.in);
 	if (result == 0 && p.in.error_count == 0 && notes != NULL)
 		policy_notes_collect(notes, &p.policy, p.places);

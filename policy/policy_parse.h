@@ -17,6 +17,9 @@ struct parse {
 /* "allow" or "deny": a list of entries. */
 int parse_rules(struct parse *p, enum rule_action action);
 
+/* Once all is read: the same rule twice, where both are counted. -1: no memory. */
+int parse_twins(struct parse *p);
+
 /* "limits" of the sandbox, or of an entry (of_rule). */
 int parse_limits(struct parse *p, bool of_rule, struct limits *ret_limits);
 

@@ -123,8 +123,9 @@ struct decision snapshot_decide_place(const struct snapshot *snapshot, const cha
 bool snapshot_needs_country(const struct snapshot *snapshot);
 bool snapshot_needs_asn(const struct snapshot *snapshot);
 
-/* The kernel's interval elements (rules with a deadline included: until it, they open what they say) and the UDP ports
- * that need sockets. Under mode: learn every public address, TCP, is among the former, as far as it is learnable. */
+/* The kernel's interval elements (allow rules with a deadline included: behind it, what comes through is refused by
+ * snapshot_decide_addr; deny rules with one not, as what they shut is to open) and the UDP ports that need sockets. Under
+ * mode: learn every public address, TCP, is among the former, as far as it is learnable. */
 const struct addr_range *snapshot_ranges(const struct snapshot *snapshot, size_t *ret_count);
 const uint16_t *snapshot_udp_ports(const struct snapshot *snapshot, size_t *ret_count);
 

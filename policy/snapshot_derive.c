@@ -164,6 +164,14 @@ ranges_rule_of(const struct snap_view *view, const struct snap_rule *rule)
 	    .ports = view->ports + rule->ranges};
 }
 
+/* A deny rule with a deadline is the gateway's alone: what the kernel refused by it would stay shut behind it, as these
+ * ranges do not change with time. */
+static bool
+opens_by_itself(const struct snap_rule *rule)
+{
+	return rule->action == RULE_DENY && rule->expires_us != 0;
+}
+
 int
 snap_derive_ranges(const struct snap_view *view, struct addr_range **ret_ranges, size_t *ret_count, struct error *err)
 {
@@ -176,7 +184,7 @@ snap_derive_ranges(const struct snap_view *view, struct addr_range **ret_ranges,
 	addr_never_list(&never_count);
 	rules = calloc((size_t)view->rule_count + LEARN_PREFIXES + never_count, sizeof(*rules));
 	for (uint32_t i = 0; rules != NULL && i < view->rule_count; i++)
-		if (view->rules[i].kind == SNAP_CIDR)
+		if (view->rules[i].kind == SNAP_CIDR && !opens_by_itself(&view->rules[i]))
 			rules[count++] = ranges_rule_of(view, &view->rules[i]);
 	if (rules != NULL && learn)
 		count += learn_rules(rules + count);

@@ -121,6 +121,39 @@ case_A_15_rules_that_can_never_apply(void **state)
 		expect_bad(bad[i][0], strlen(bad[i][0]), bad[i][1]);
 }
 
+static void
+twins_that_count_are_refused(void **state)
+{
+	static const char *const bad[][2] = {
+	    {HEAD "allow:\n  - host: a.example\n    uses: 3\n  - host: b.example\n  - host: A.example.\n    uses: 4\n",
+		"p.yaml:6:11: the same rule as in line 3"},
+	    {HEAD "allow:\n  - {host: a.example, ports: [443, 80], uses: 3}\n  - {host: a.example, ports: [80, 443], limits: {upload: 1MB}}\n",
+		"p.yaml:4:12: the same rule as in line 3"},
+	    /* An end does not make them two: their text is the same. */
+	    {HEAD "allow:\n  - {host: a.example, uses: 3, expires: 1h}\n  - host: a.example\n"
+		  "  - {host: a.example, uses: 3, expires: 2h}\n",
+		"p.yaml:5:12: the same rule as in line 3"},
+	};
+	static const char *const good[] = {
+	    HEAD "allow:\n  - host: a.example\n  - host: a.example\n",
+	    HEAD "allow:\n  - host: a.example\n  - {host: a.example, uses: 3}\n",
+	    HEAD "allow:\n  - {host: a.example, uses: 3}\n  - {host: '*.a.example', uses: 3}\n",
+	    HEAD "allow:\n  - {host: a.example, uses: 3}\n  - {host: a.example, ports: [443], uses: 3}\n",
+	    HEAD "deny:\n  - host: a.example\n  - host: a.example\n",
+	};
+	struct policy policy;
+	struct error err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		expect_bad(bad[i][0], strlen(bad[i][0]), bad[i][1]);
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		if (policy_parse(good[i], strlen(good[i]), "p.yaml", &policy, &err) < 0)
+			fail_msg("%s", err.text);
+		policy_free(&policy);
+	}
+}
+
 /* What is looser in YAML than in a rule book. */
 static void
 text_that_is_refused(void **state)
@@ -788,6 +821,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(case_A_15_rules_that_can_never_apply),
+	    cmocka_unit_test(twins_that_count_are_refused),
 	    cmocka_unit_test(text_that_is_refused),
 	    cmocka_unit_test(case_B_11_nul_in_a_policy),
 	    cmocka_unit_test(case_B_01_empty_means_nothing),

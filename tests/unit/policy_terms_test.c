@@ -131,13 +131,14 @@ rules_end_at_their_deadline(void **state)
 static void
 deadlines_are_seen_by_every_question(void **state)
 {
-	struct snapshot *s = open_text(HEAD "allow:\n"
-					    "  - host: a.example\n    expires: 10s\n"
-					    "  - cidr: 1.2.3.0/24\n    ports: 22\n    expires: 20s\n"
-					    "  - host: b.example\n"
-					    "  - host: b.example\n    ports: [443, 22]\n    expires: 30s\n"
-					    "deny:\n"
-					    "  - host: b.example\n    ports: 80\n    expires: 5s\n");
+	static const char text[] = HEAD "allow:\n"
+					"  - host: a.example\n    expires: 10s\n"
+					"  - cidr: 1.2.3.0/24\n    ports: 22\n    expires: 20s\n"
+					"  - host: b.example\n"
+					"  - host: b.example\n    ports: [443, 22]\n    expires: 30s\n"
+					"deny:\n"
+					"  - host: b.example\n    ports: 80\n    expires: 5s\n";
+	struct snapshot *s = open_text(text);
 	size_t count;
 
 	(void)state;
@@ -150,6 +151,16 @@ deadlines_are_seen_by_every_question(void **state)
 	assert_int_equal(at_addr(s, "1.2.3.4", 22, 20 * SECOND).reason, REASON_NO_RULE);
 	snapshot_ranges(s, &count);
 	assert_int_equal(count, 1);
+	snapshot_free(s);
+	/* Shut for a while: by the gateway, as the kernel's ranges do not change with time. */
+	s = open_text(HEAD "allow:\n  - cidr: 1.2.3.0/24\n    ports: 22\ndeny:\n  - cidr: 1.2.3.0/25\n    expires: 5s\n"
+			   "  - cidr: 1.2.3.128/25\n");
+	assert_int_equal(at_addr(s, "1.2.3.4", 22, 5 * SECOND - 1).reason, REASON_RULE_DENY);
+	assert_int_equal(at_addr(s, "1.2.3.4", 22, 5 * SECOND).reason, REASON_ALLOWED);
+	assert_int_equal(snapshot_ranges(s, &count)->last.bytes[3], 127);
+	assert_int_equal(count, 1);
+	snapshot_free(s);
+	s = open_text(text);
 	/* The rule without a deadline is named where both allow it. */
 	assert_int_equal(host(s, "b.example", 443, 0).rule, 2);
 	assert_int_equal(host(s, "b.example", 22, 0).rule, 3);
@@ -177,8 +188,8 @@ static void
 used_up_rules_are_no_rules(void **state)
 {
 	struct snapshot *s =
-	    open_text(HEAD "allow:\n  - host: a.example\n    uses: 2\n  - host: a.example\n    uses: 1\n"
-			   "    expires: 10s\n  - host: b.example\n  - host: b.example\n    uses: 3\n");
+	    open_text(HEAD "allow:\n  - host: a.example\n    uses: 2\n  - host: a.example\n    ports: [80, 443, 8080]\n"
+			   "    uses: 1\n    expires: 10s\n  - host: b.example\n  - host: b.example\n    uses: 3\n");
 
 	(void)state;
 	assert_int_equal(snapshot_rule_uses(s, 0), 2);
