@@ -5,7 +5,7 @@
 # SANITIZE=1 builds with ASan and UBSan into build-sanitize/ (make test SANITIZE=1 runs the same tests on it).
 # FUZZ=1 CC=clang builds for libFuzzer into build-fuzz/ (make fuzz does that by itself).
 # make test ONLY=dns runs only the test files with "dns" in their path; SUITES="unit e2e" only those suites.
-# make test-long runs what waits for minutes to pass: leases that expire, connections that idle.
+# make test-long runs what takes minutes: leases that expire, connections that idle, a storage fault at every call.
 
 VERSION := 0.1.0
 SANITIZE ?=
@@ -155,10 +155,10 @@ endif
 	@$(SUB) vm-image || echo "# no guest image: the tests that boot one are skipped"
 	@BUILD=$(BUILD) VM_DIR=$(VM_DIR) ONLY="$(ONLY)" tests/run $(SUITES)
 
-# What takes many minutes because it waits for them to pass.
+# What takes many minutes because it waits for them to pass, or goes through everything.
 test-long: deps
-	@$(SUB) all lab-programs
-	@BUILD=$(BUILD) VM_DIR=$(VM_DIR) ONLY="$(ONLY)" tests/run e2e-long
+	@$(SUB) all unit lab-programs
+	@BUILD=$(BUILD) VM_DIR=$(VM_DIR) ONLY="$(ONLY)" tests/run unit-long e2e-long
 
 # The fuzzers' build needs clang's runtime library; without it there are none, and the tests say that they skip them.
 fuzz-build:

@@ -4,16 +4,26 @@
  * there is always a last commit that is not copied yet, and the log would grow for ever: so beyond
  * CHECKPOINT_FRAMES_CUT, right after a checkpoint of ours, the writer itself copies the few pages that are left and
  * starts the log anew (between two transactions; it waits for nobody). A reader that holds an old snapshot for long
- * prevents that; it costs disk space, and is warned about (CASES F-23). */
+ * prevents that; it costs disk space, and is warned about (CASES F-23).
+ *
+ * A large database that was not closed in order is checked through here, too, while it is already in use: seconds for
+ * each GiB in which the thread makes no checkpoint, so the log grows and is cut afterwards. */
 #include "audit/checkpoint.h"
 
+#include "audit/integrity.h"
 #include "audit/schema.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Between two interruptions of a thread that is to stop: one may come before there is anything to interrupt. */
+#define CHECKPOINT_STOP_MS 10
 
 struct checkpoint {
 	sqlite3 *db; /* the thread's own */
@@ -21,6 +31,8 @@ struct checkpoint {
 	pthread_mutex_t mutex;
 	pthread_cond_t cond;
 	bool wanted, stopping;
+	bool check_due; /* now; after a failure of the check itself: after the next checkpoint */
+	bool check_failed;
 	uint64_t next_frames; /* the log's length that starts the next one */
 	uint64_t done_frames; /* the log's length that the last one began with */
 	bool cut_due;
@@ -45,7 +57,28 @@ checkpoint_run(struct checkpoint *checkpoint)
 			checkpoint->done_frames = frames;
 	}
 	checkpoint->state.runs += rc == SQLITE_OK;
+	checkpoint->check_due |= checkpoint->check_failed;
 	checkpoint->cut_due = rc == SQLITE_OK && checkpoint->state.frames > CHECKPOINT_FRAMES_CUT;
+}
+
+/* Likewise. */
+static void
+checkpoint_check(struct checkpoint *checkpoint)
+{
+	struct error err;
+	int rc;
+
+	pthread_mutex_unlock(&checkpoint->mutex);
+	rc = integrity_check(checkpoint->db, sqlite3_db_filename(checkpoint->db, "main"), &err);
+	pthread_mutex_lock(&checkpoint->mutex);
+	checkpoint->check_due = false;
+	checkpoint->check_failed = rc < 0 && err.code != ERROR_CORRUPT;
+	/* An interrupted check may end early with nothing found. */
+	if (checkpoint->stopping)
+		return;
+	checkpoint->state.checked = rc == 0;
+	if (rc < 0 && err.code == ERROR_CORRUPT)
+		snprintf(checkpoint->state.damage, sizeof(checkpoint->state.damage), "%.255s", err.text);
 }
 
 static void *
@@ -55,12 +88,14 @@ checkpoint_main(void *context)
 
 	pthread_mutex_lock(&checkpoint->mutex);
 	while (!checkpoint->stopping) {
-		if (!checkpoint->wanted) {
+		if (checkpoint->wanted) {
+			checkpoint->wanted = false;
+			checkpoint_run(checkpoint);
+		} else if (checkpoint->check_due) {
+			checkpoint_check(checkpoint);
+		} else {
 			pthread_cond_wait(&checkpoint->cond, &checkpoint->mutex);
-			continue;
 		}
-		checkpoint->wanted = false;
-		checkpoint_run(checkpoint);
 	}
 	pthread_mutex_unlock(&checkpoint->mutex);
 	return NULL;
@@ -96,7 +131,7 @@ checkpoint_spawn(struct checkpoint *checkpoint, struct error *err)
 }
 
 struct checkpoint *
-checkpoint_start(const char *path, struct error *err)
+checkpoint_start(const char *path, bool check, struct error *err)
 {
 	struct checkpoint *checkpoint = calloc(1, sizeof(*checkpoint));
 
@@ -105,6 +140,7 @@ checkpoint_start(const char *path, struct error *err)
 		return NULL;
 	}
 	checkpoint->next_frames = CHECKPOINT_FRAMES;
+	checkpoint->check_due = check;
 	pthread_mutex_init(&checkpoint->mutex, NULL);
 	pthread_cond_init(&checkpoint->cond, NULL);
 	if (checkpoint_open(checkpoint, path, err) < 0 || checkpoint_spawn(checkpoint, err) < 0) {
@@ -113,6 +149,20 @@ checkpoint_start(const char *path, struct error *err)
 		return NULL;
 	}
 	return checkpoint;
+}
+
+static void
+checkpoint_join(struct checkpoint *checkpoint)
+{
+	struct timespec until;
+
+	do {
+		sqlite3_interrupt(checkpoint->db);
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += CHECKPOINT_STOP_MS * 1000000L;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+	} while (pthread_timedjoin_np(checkpoint->thread, NULL, &until) == ETIMEDOUT);
 }
 
 void
@@ -124,7 +174,7 @@ checkpoint_stop(struct checkpoint *checkpoint)
 	checkpoint->stopping = true;
 	pthread_cond_signal(&checkpoint->cond);
 	pthread_mutex_unlock(&checkpoint->mutex);
-	pthread_join(checkpoint->thread, NULL);
+	checkpoint_join(checkpoint);
 	sqlite3_close(checkpoint->db);
 	pthread_cond_destroy(&checkpoint->cond);
 	pthread_mutex_destroy(&checkpoint->mutex);

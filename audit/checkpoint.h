@@ -24,11 +24,14 @@ struct checkpoint_state {
 	uint64_t frames;  /* in the log after the last commit */
 	uint64_t runs;    /* checkpoints done */
 	uint64_t blocked; /* attempts to cut an overlong log that a reader prevented; counts up */
+	bool checked;     /* the whole file was, and is sound */
+	char damage[256]; /* what that found instead; "" so far */
 };
 
-/* Start the thread on a database that exists in WAL mode. Returns NULL with *err. */
-struct checkpoint *checkpoint_start(const char *path, struct error *err);
-/* Waits for a checkpoint under way. Accepts NULL. */
+/* Start the thread on a database that exists in WAL mode; check: it has yet to be checked through, once, when there is
+ * nothing else to do. Returns NULL with *err. */
+struct checkpoint *checkpoint_start(const char *path, bool check, struct error *err);
+/* Interrupts what is under way, and waits for that. Accepts NULL. */
 void checkpoint_stop(struct checkpoint *checkpoint);
 
 /* After a commit: the log has this many frames now. Wakes the thread when it is time. */

@@ -296,10 +296,7 @@ schema_exec(sqlite3 *db, const char *sql, const char *what, struct error *err)
 {
 	if (sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK)
 		return 0;
-	schema_error(err, db, what);
-	if (!sqlite3_get_autocommit(db))
-		sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
-	return -1;
+	return schema_error(err, db, what);
 }
 
 int
@@ -375,10 +372,8 @@ schema_fill_words(sqlite3 *db, struct error *err)
 	if (schema_exec(db, "BEGIN IMMEDIATE", what, err) < 0)
 		return -1;
 	for (size_t i = 0; i < sizeof(schema_words) / sizeof(schema_words[0]); i++) {
-		if (schema_fill_table(db, &schema_words[i], err) < 0) {
-			sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+		if (schema_fill_table(db, &schema_words[i], err) < 0)
 			return -1;
-		}
 	}
 	return schema_exec(db, "COMMIT", what, err);
 }

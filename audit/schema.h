@@ -41,7 +41,8 @@ enum schema_state {
 /* Look at an open database. 0, or -1 when it cannot be read. */
 int schema_inspect(sqlite3 *db, enum schema_state *ret_state, struct error *err);
 
-/* Make tables, indexes and views in an empty database; one transaction. */
+/* Make tables, indexes and views in an empty database; one transaction. It and the next leave that open when they fail,
+ * and so the connection's error code as it was: closing it rolls back. */
 int schema_create(sqlite3 *db, struct error *err);
 
 /* Make of a database of version 1 one of this version, in one transaction. Rows keep what they say; the chain begins with

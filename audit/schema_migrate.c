@@ -77,9 +77,7 @@ migrate_chain(sqlite3 *db, const char *what, struct error *err)
 	chain_free(chain);
 	if (rc == SQLITE_OK)
 		return 0;
-	schema_error(err, db, what);
-	sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
-	return -1;
+	return schema_error(err, db, what);
 }
 
 int

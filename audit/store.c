@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. One process writes: a lock file beside the database says so (the database itself must not be
  * locked, its readers come and go; and no descriptor but SQLite's own may be opened on it, because closing one would
- * drop SQLite's locks). The lock file stays for ever and has a byte in it once there was a database, so that one that is
- * gone can be told from one that never was.
+ * drop SQLite's locks). The lock file stays for ever and holds a word once there was a database, so that one that is gone
+ * can be told from one that never was. The word also says how the last use of the database ended (enum store_mark), and
+ * so how much of it is checked before it is used again: nothing after an orderly end; the newest rows after a crash, all
+ * the rest meanwhile in the checkpoint thread; everything when damage was seen, or when that takes a moment only.
  *
  * WAL, synchronous=FULL: a commit is one write to the log and one fdatasync. What store_commit has returned 0 for is
  * there after a power cut (CASES F-25). A failure anywhere rolls the whole batch back; the senders still have its
- * records and send them again. A file that was unlinked or replaced while open would take writes that nobody ever reads:
- * before each commit the names are checked to lead to the files that are open (CASES F-24). */
+ * records and send them again. When a sync fails, what it was to write may be lost although it can still be read: then the
+ * log is copied into the database, which is synced, before anything is built on it. A file that was unlinked or replaced
+ * while open would take writes that nobody ever reads: before each commit the names are checked to lead to the files that
+ * are open (CASES F-24). */
 #include "audit/store.h"
 
 #include "audit/insert.h"
+#include "audit/integrity.h"
 #include "audit/schema.h"
 #include "audit/store_file.h"
 #include "audit/store_seal.h"
@@ -31,10 +36,11 @@ struct store {
 	sqlite3 *db;
 	struct insert insert;
 	struct store_seal seal;
-	sqlite3_stmt *begin, *commit;
+	sqlite3_stmt *begin, *commit, *rollback;
 	struct checkpoint *checkpoint; /* NULL until started */
 	int64_t last_known_us;         /* newest time in the file when it was opened */
 	bool must_reopen;
+	bool check_due; /* the whole file is still to be checked, by the checkpoint thread */
 };
 
 static int
@@ -60,29 +66,6 @@ store_integer(struct store *store, const char *sql, int64_t *ret_value, struct e
 		schema_error(err, store->db, store->file.path);
 	sqlite3_finalize(stmt);
 	return rc == SQLITE_ROW ? 0 : -1;
-}
-
-/* Is every page of the file as it should be? */
-static int
-store_quick_check(struct store *store, struct error *err)
-{
-	sqlite3_stmt *stmt;
-	const char *text = NULL;
-	int rc;
-
-	if (sqlite3_prepare_v2(store->db, "PRAGMA quick_check(1)", -1, &stmt, NULL) != SQLITE_OK)
-		return schema_error(err, store->db, store->file.path);
-	rc = sqlite3_step(stmt);
-	if (rc == SQLITE_ROW)
-		text = (const char *)sqlite3_column_text(stmt, 0);
-	if (rc != SQLITE_ROW)
-		rc = schema_error(err, store->db, store->file.path);
-	else if (text == NULL || strcmp(text, "ok") != 0)
-		rc = error_set(err, ERROR_CORRUPT, "%s: %s", store->file.path, text == NULL ? "no memory" : text);
-	else
-		rc = 0;
-	sqlite3_finalize(stmt);
-	return rc;
 }
 
 static int
@@ -113,6 +96,39 @@ store_configure(struct store *store, struct error *err)
 	    err);
 }
 
+/* As much of the file as must not be taken on trust. */
+static int
+store_examine(struct store *store, struct error *err)
+{
+	switch (store->file.mark) {
+	case STORE_MARK_CLOSED:
+		return 0;
+	case STORE_MARK_NONE:
+	case STORE_MARK_OPEN:
+	case STORE_MARK_UNSYNCED:
+		if (store_file_size(&store->file) <= STORE_CHECK_NOW_MAX)
+			break;
+		store->check_due = true;
+		return integrity_check_newest(store->db, store->file.path, err);
+	case STORE_MARK_DAMAGED:
+	case STORE_MARK_MAX:
+		break;
+	}
+	return integrity_check(store->db, store->file.path, err);
+}
+
+/* A sync failed. What is in the log can be read, but a later sync would not write it any more: copied, it is written
+ * again. Not while a reader needs the log. */
+static int
+store_rewrite_log(struct store *store, struct error *err)
+{
+	if (store->file.mark != STORE_MARK_UNSYNCED)
+		return 0;
+	if (sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL) != SQLITE_OK)
+		return schema_error(err, store->db, store->file.path);
+	return 0;
+}
+
 /* Tables as they should be, in WAL mode. ERROR_CORRUPT: not ours to mend. */
 static int
 store_load(struct store *store, struct store_opening *opening, struct error *err)
@@ -128,14 +144,14 @@ store_load(struct store *store, struct store_opening *opening, struct error *err
 		    store->file.path, SCHEMA_VERSION);
 	if (state == SCHEMA_FOREIGN)
 		return error_set(err, ERROR_CORRUPT, "%s is another program's database", store->file.path);
-	if ((state == SCHEMA_OURS || state == SCHEMA_OLDER) && store_quick_check(store, err) < 0)
+	if ((state == SCHEMA_OURS || state == SCHEMA_OLDER) && store_examine(store, err) < 0)
 		return -1;
-	if (state == SCHEMA_EMPTY && store->file.had_one && !opening->replaced)
+	if (state == SCHEMA_EMPTY && store->file.mark != STORE_MARK_NONE && !opening->replaced)
 		return error_set(err, ERROR_CORRUPT, "%s has lost its tables", store->file.path);
 	/* Only a file without tables can be told to give pages back later; one of version 1 keeps them for what comes. */
 	if (state == SCHEMA_EMPTY && store_exec(store, "PRAGMA auto_vacuum = INCREMENTAL", err) < 0)
 		return -1;
-	if (store_exec(store, "PRAGMA journal_mode = WAL", err) < 0)
+	if (store_exec(store, "PRAGMA journal_mode = WAL", err) < 0 || store_rewrite_log(store, err) < 0)
 		return -1;
 	if (state == SCHEMA_EMPTY) {
 		if (schema_create(store->db, err) < 0)
@@ -146,7 +162,7 @@ store_load(struct store *store, struct store_opening *opening, struct error *err
 		return -1;
 	if (schema_fill_words(store->db, err) < 0)
 		return -1;
-	store_file_note(&store->file);
+	store_file_leave(&store->file, STORE_MARK_OPEN);
 	return 0;
 }
 
@@ -165,10 +181,21 @@ store_prepare(struct store *store, struct error *err)
 		return schema_error(err, store->db, store->file.path);
 	if (insert_prepare(&store->insert, store->db, &state) != SQLITE_OK ||
 	    sqlite3_prepare_v2(store->db, "BEGIN IMMEDIATE", -1, &store->begin, NULL) != SQLITE_OK ||
-	    sqlite3_prepare_v2(store->db, "COMMIT", -1, &store->commit, NULL) != SQLITE_OK)
+	    sqlite3_prepare_v2(store->db, "COMMIT", -1, &store->commit, NULL) != SQLITE_OK ||
+	    sqlite3_prepare_v2(store->db, "ROLLBACK", -1, &store->rollback, NULL) != SQLITE_OK)
 		return schema_error(err, store->db, store->file.path);
 	sqlite3_wal_hook(store->db, store_hook, store);
 	return store_file_identify(&store->file, err);
+}
+
+/* Was all of it checked that had to be? */
+static bool
+store_is_checked(const struct store *store)
+{
+	struct checkpoint_state state;
+
+	store_checkpoint_state(store, &state);
+	return !store->check_due || state.checked;
 }
 
 static void
@@ -180,7 +207,8 @@ store_close_file(struct store *store)
 	store_seal_close(&store->seal);
 	sqlite3_finalize(store->begin);
 	sqlite3_finalize(store->commit);
-	store->begin = store->commit = NULL;
+	sqlite3_finalize(store->rollback);
+	store->begin = store->commit = store->rollback = NULL;
 	sqlite3_close(store->db);
 	store->db = NULL;
 }
@@ -227,6 +255,7 @@ store_open(const char *path, struct store_opening *ret_opening, struct error *er
 	struct error why;
 	int rc;
 
+	*ret_opening = opening;
 	if (store == NULL) {
 		error_sys(err, ENOMEM, "%s", path);
 		return NULL;
@@ -238,12 +267,12 @@ store_open(const char *path, struct store_opening *ret_opening, struct error *er
 	rc = store_open_file(store, &opening, &why);
 	if (rc < 0 && why.code == ERROR_CORRUPT && store_file_set_aside(&store->file, why.text, &opening, &why) == 0)
 		rc = store_open_file(store, &opening, &why);
+	*ret_opening = opening;
 	if (rc < 0) {
 		error_set(err, why.code, "%s", why.text);
 		store_close(store);
 		return NULL;
 	}
-	*ret_opening = opening;
 	return store;
 }
 
@@ -252,8 +281,13 @@ store_close(struct store *store)
 {
 	if (store == NULL)
 		return;
-	if (store->db != NULL)
+	if (store->db != NULL) {
+		bool in_order = !store->must_reopen && store_is_checked(store);
+
 		store_close_file(store);
+		if (in_order)
+			store_file_leave(&store->file, STORE_MARK_CLOSED);
+	}
 	store_file_unlock(&store->file);
 	free(store);
 }
@@ -262,7 +296,7 @@ int
 store_start_checkpoints(struct store *store, struct error *err)
 {
 	if (store->checkpoint == NULL)
-		store->checkpoint = checkpoint_start(store->file.path, err);
+		store->checkpoint = checkpoint_start(store->file.path, store->check_due, err);
 	return store->checkpoint == NULL ? -1 : 0;
 }
 
@@ -286,12 +320,21 @@ store_must_reopen(const struct store *store)
 	return store->must_reopen;
 }
 
+/* Only opening anew can help, and who opens it must know why. Marks are in order of severity. */
+static void
+store_distrust(struct store *store, enum store_mark mark)
+{
+	store->must_reopen = true;
+	if (mark > store->file.mark)
+		store_file_leave(&store->file, mark);
+}
+
 int
 store_check(struct store *store, struct error *err)
 {
 	if (store_file_check(&store->file, err) == 0)
 		return 0;
-	store->must_reopen = true;
+	store_distrust(store, STORE_MARK_OPEN);
 	return -1;
 }
 
@@ -307,16 +350,22 @@ store_look(struct store *store, struct error *err)
 {
 	static const char sql[] =
 	    "SELECT max(id) FROM connections; SELECT max(id) FROM dns; SELECT max(id) FROM events";
+	struct checkpoint_state state;
 	sqlite3 *db;
 	int rc;
 
+	store_checkpoint_state(store, &state);
+	if (state.damage[0] != '\0') {
+		store_distrust(store, STORE_MARK_DAMAGED);
+		return error_set(err, ERROR_CORRUPT, "%s", state.damage);
+	}
 	rc = sqlite3_open_v2(
 	    store->file.path, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW, NULL);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
 	if (rc != SQLITE_OK && (store_is_damage(rc) || store_is_damage(sqlite3_extended_errcode(db)))) {
 		error_set(err, ERROR_CORRUPT, "%s cannot be read back: %s", store->file.path, sqlite3_errmsg(db));
-		store->must_reopen = true;
+		store_distrust(store, STORE_MARK_DAMAGED);
 		rc = -1;
 	} else {
 		rc = 0;
@@ -325,11 +374,21 @@ store_look(struct store *store, struct error *err)
 	return rc;
 }
 
+static int
+store_step(sqlite3_stmt *stmt)
+{
+	sqlite3_step(stmt);
+	return sqlite3_reset(stmt);
+}
+
+/* Half a batch must not be there to be committed with the next. Closing rolls back, too, and that cannot fail. */
 static void
 store_roll_back(struct store *store)
 {
 	if (store_has_batch(store))
-		sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+		store_step(store->rollback);
+	if (store_has_batch(store))
+		store_distrust(store, STORE_MARK_OPEN);
 	insert_rolled_back(&store->insert);
 	store_seal_rolled_back(&store->seal);
 }
@@ -342,16 +401,10 @@ store_fail(struct store *store, int rc, struct error *err)
 
 	schema_error(err, store->db, store->file.path);
 	if (primary != SQLITE_FULL && primary != SQLITE_BUSY && primary != SQLITE_NOMEM)
-		store->must_reopen = true;
+		store_distrust(store,
+		    primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB ? STORE_MARK_DAMAGED : STORE_MARK_UNSYNCED);
 	store_roll_back(store);
 	return -1;
-}
-
-static int
-store_step(sqlite3_stmt *stmt)
-{
-	sqlite3_step(stmt);
-	return sqlite3_reset(stmt);
 }
 
 static int

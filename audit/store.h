@@ -18,10 +18,14 @@
 #define STORE_BUSY_MS 2000
 /* Files set aside in one second: beyond it opening fails. */
 #define STORE_SET_ASIDE_MAX 100
+/* A file that was not closed in order is checked through before it is used up to this size, 32 MiB: 0.15 s. A larger one
+ * is checked in the checkpoint thread, after a look at its newest rows. */
+#define STORE_CHECK_NOW_MAX (32 << 20)
 
 struct store;
 
-/* What opening came upon; the auditor makes a log line and an event of it. */
+/* What opening came upon; the auditor makes a log line and an event of it. Also of an opening that failed: the old file is
+ * set aside, and there is no new one yet. */
 struct store_opening {
 	bool created;            /* a new database was made */
 	bool replaced;           /* there had been one: it is gone, or was set aside as moved_to */
@@ -29,8 +33,8 @@ struct store_opening {
 	char moved_to[PATH_MAX]; /* replaced: its new name; "" when the file was gone */
 };
 
-/* Open or make the database at path; its directory must exist. Checks it through; a corrupt or foreign file is renamed
- * path.corrupt-TIME (with its -wal and -shm) and a new one made. Returns NULL with *err:
+/* Open or make the database at path; its directory must exist. Checks as much of it as the end of its last use asks for; a
+ * corrupt or foreign file is renamed path.corrupt-TIME (with its -wal and -shm) and a new one made. Returns NULL with *err:
  *   ERROR_EXISTS      another process has it open for writing
  *   ERROR_USAGE       a newer postern made it
  *   ERROR_PERMISSION  as it says
@@ -39,7 +43,8 @@ struct store *store_open(const char *path, struct store_opening *ret_opening, st
 /* Rolls back what is not committed. The -wal and -shm files stay, for readers that cannot make them. Accepts NULL. */
 void store_close(struct store *store);
 
-/* Start the checkpoint thread. Without it the log grows until the store is closed. */
+/* Start the checkpoint thread, which also checks the rest of the file if there is one. Without it the log grows until the
+ * store is closed, and the store is not closed in order. */
 int store_start_checkpoints(struct store *store, struct error *err);
 
 /* Add a record (record_valid has accepted it) to the open batch, beginning one if there is none. On failure returns -1:
@@ -54,7 +59,8 @@ int store_close_earlier(struct store *store, uint64_t epoch, struct error *err);
  * the directory: so they can be carried over to the one that replaces it. Returns how many, 0 on any failure. */
 size_t store_live_sandboxes(struct store *store, struct record_sandbox *ret_sandboxes, size_t max);
 
-/* Commit and sync the batch. 0: it is durable (also when it was empty); -1: nothing of it is there. Fails when the
+/* Commit and sync the batch. 0: it is durable (also when it was empty); -1: nothing of it is there (when the sync itself
+ * failed: nothing or all of it, once the store was opened anew; to send it again is right, twice is once). Fails when the
  * files are no longer the ones under their names: what is written to a deleted file is lost. */
 int store_commit(struct store *store, struct error *err);
 bool store_has_batch(const struct store *store);
@@ -64,7 +70,8 @@ bool store_has_batch(const struct store *store);
 int store_check(struct store *store, struct error *err);
 
 /* Read the newest rows as anybody else would: our own connection holds pages in memory and would notice only late that
- * the files were damaged. If they were: -1, and the store must be opened anew. Costs a fraction of a millisecond. */
+ * the files were damaged. If they were, or the check in the checkpoint thread has found damage: -1, and the store must be
+ * opened anew. Costs a fraction of a millisecond. */
 int store_look(struct store *store, struct error *err);
 
 /* After a failure: try to write and remove 64 KiB. 0: the store can be used again. */

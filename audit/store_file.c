@@ -9,6 +9,7 @@
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,11 +43,53 @@ store_file_resolve(struct store_file *file, const char *path, struct error *err)
 	return 0;
 }
 
+static const char *const store_mark_words[] = {"", "open", "closed", "unsynced", "damaged"};
+_Static_assert(sizeof(store_mark_words) / sizeof(store_mark_words[0]) == STORE_MARK_MAX, "a word for each mark");
+
+/* The mark's line in the lock file, of constant length so that no shorter one leaves an end of a longer one. */
+#define STORE_MARK_LINE 160
+
+/* The line that belongs to a mark now. */
+static void
+store_file_mark_line(const struct store_file *file, enum store_mark mark, char ret_line[STORE_MARK_LINE + 1])
+{
+	struct stat parts[2] = {0};
+	char path[PATH_MAX], text[STORE_MARK_LINE] = "";
+
+	for (size_t i = 0; i < 2; i++)
+		if (store_file_path(path, file->path, store_file_suffixes[i]) < 0 || stat(path, &parts[i]) < 0)
+			memset(&parts[i], 0, sizeof(parts[i]));
+	if (mark == STORE_MARK_CLOSED)
+		snprintf(text, sizeof(text), " %ju %jd %jd.%09ld %jd %jd.%09ld", (uintmax_t)parts[0].st_ino,
+		    (intmax_t)parts[0].st_size, (intmax_t)parts[0].st_mtim.tv_sec, parts[0].st_mtim.tv_nsec,
+		    (intmax_t)parts[1].st_size, (intmax_t)parts[1].st_mtim.tv_sec, parts[1].st_mtim.tv_nsec);
+	snprintf(ret_line, STORE_MARK_LINE + 1, "%s%-*.*s", store_mark_words[mark],
+	    STORE_MARK_LINE - 1 - (int)strlen(store_mark_words[mark]), STORE_MARK_LINE - 1, text);
+	ret_line[STORE_MARK_LINE - 1] = '\n';
+	ret_line[STORE_MARK_LINE] = '\0';
+}
+
+/* Anything that is not a mark of ours counts as OPEN, which is the careful answer. */
+static enum store_mark
+store_file_read_mark(const struct store_file *file)
+{
+	char line[STORE_MARK_LINE + 1] = "", now[STORE_MARK_LINE + 1];
+	ssize_t n = pread(file->lock_fd, line, STORE_MARK_LINE, 0);
+
+	if (n == 0)
+		return STORE_MARK_NONE;
+	for (enum store_mark mark = STORE_MARK_CLOSED; mark < STORE_MARK_MAX; mark++) {
+		store_file_mark_line(file, mark, now);
+		if (n == STORE_MARK_LINE && memcmp(line, now, STORE_MARK_LINE) == 0)
+			return mark;
+	}
+	return STORE_MARK_OPEN;
+}
+
 int
 store_file_lock(struct store_file *file, const char *path, struct error *err)
 {
 	char lock[PATH_MAX];
-	struct stat st;
 
 	file->lock_fd = -1;
 	if (store_file_resolve(file, path, err) < 0)
@@ -54,11 +97,12 @@ store_file_lock(struct store_file *file, const char *path, struct error *err)
 	if (store_file_path(lock, file->path, ".lock") < 0)
 		return error_sys(err, ENAMETOOLONG, "%s.lock", file->path);
 	file->lock_fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, STORE_FILE_MODE);
-	if (file->lock_fd < 0 || fstat(file->lock_fd, &st) < 0)
+	if (file->lock_fd < 0)
 		return error_sys(err, errno, "%s", lock);
-	file->had_one = st.st_size > 0;
-	if (flock(file->lock_fd, LOCK_EX | LOCK_NB) == 0)
+	if (flock(file->lock_fd, LOCK_EX | LOCK_NB) == 0) {
+		file->mark = store_file_read_mark(file);
 		return 0;
+	}
 	if (errno == EWOULDBLOCK)
 		return error_set(err, ERROR_EXISTS, "another posternd writes %s", file->path);
 	return error_sys(err, errno, "%s", lock);
@@ -73,10 +117,27 @@ store_file_unlock(struct store_file *file)
 }
 
 void
-store_file_note(struct store_file *file)
+store_file_leave(struct store_file *file, enum store_mark mark)
 {
-	if (!file->had_one)
-		file->had_one = pwrite(file->lock_fd, "\n", 1, 0) == 1; /* on a full disk: next time */
+	char line[STORE_MARK_LINE + 1];
+
+	store_file_mark_line(file, mark, line);
+	/* Synced, or a power cut could bring back that it was closed. */
+	if (pwrite(file->lock_fd, line, STORE_MARK_LINE, 0) == STORE_MARK_LINE && fdatasync(file->lock_fd) == 0)
+		file->mark = mark;
+}
+
+int64_t
+store_file_size(const struct store_file *file)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int64_t size = 0;
+
+	for (size_t i = 0; i < 2; i++)
+		if (store_file_path(path, file->path, store_file_suffixes[i]) == 0 && stat(path, &st) == 0)
+			size += st.st_size;
+	return size;
 }
 
 /* A name that nothing has yet. */
@@ -125,6 +186,9 @@ store_file_set_aside(struct store_file *file, const char *why, struct store_open
 		if (rename(from, to) < 0 && errno != ENOENT)
 			return error_sys(err, errno, "cannot set %s aside", from);
 	}
+	/* Whatever is at the path from now on is not what there was. */
+	if (ftruncate(file->lock_fd, 0) == 0)
+		file->mark = STORE_MARK_NONE;
 	opening->replaced = true;
 	snprintf(opening->why, sizeof(opening->why), "%s", why);
 	snprintf(opening->moved_to, sizeof(opening->moved_to), "%s", aside);
@@ -148,7 +212,7 @@ store_file_make(struct store_file *file, struct store_opening *opening, struct e
 	if (store_file_path(wal, file->path, "-wal") == 0 && stat(wal, &st) == 0 && st.st_size > 0) {
 		if (store_file_set_aside(file, "the database is gone, its -wal is left", opening, err) < 0)
 			return -1;
-	} else if (file->had_one && !opening->replaced) {
+	} else if (file->mark != STORE_MARK_NONE && !opening->replaced) {
 		opening->replaced = true;
 		snprintf(opening->why, sizeof(opening->why), "the database is gone");
 	}

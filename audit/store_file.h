@@ -11,10 +11,21 @@
 /* The database, its -wal and its -shm. */
 #define STORE_FILE_PARTS 3
 
+/* What the last writer left in the lock file, a word: it tells how far the database can be trusted. While it is in
+ * use, a later one is the graver one. */
+enum store_mark {
+	STORE_MARK_NONE,     /* there never was a complete database */
+	STORE_MARK_OPEN,     /* it was not closed in order, or checking it had not come to its end */
+	STORE_MARK_CLOSED,   /* closed in order, checked, and nobody has written to it since */
+	STORE_MARK_UNSYNCED, /* writing it failed: what can be read of it may not be on the disk */
+	STORE_MARK_DAMAGED,  /* damage was seen */
+	STORE_MARK_MAX
+};
+
 struct store_file {
 	char path[PATH_MAX]; /* no symbolic link is left in its directory's part */
 	int lock_fd;         /* -1 until locked */
-	bool had_one;        /* the lock file says so: there had been a database, complete */
+	enum store_mark mark;
 	struct {
 		dev_t dev;
 		ino_t ino;
@@ -24,8 +35,13 @@ struct store_file {
 /* Resolve the path and take the lock. 0, or -1 (ERROR_EXISTS: another process holds it). */
 int store_file_lock(struct store_file *file, const char *path, struct error *err);
 void store_file_unlock(struct store_file *file);
-/* There is a complete database from now on: if it is not there next time, it was lost. */
-void store_file_note(struct store_file *file);
+/* Leave a mark, any but NONE. From the first on there is a complete database: if it is not there next time, it was lost.
+ * CLOSED goes with the files' sizes and times, to notice if anybody writes to them meanwhile; after the last use of them.
+ * On a full disk a mark may not get there: then it is as after a crash. */
+void store_file_leave(struct store_file *file, enum store_mark mark);
+
+/* Bytes of the database and its -wal. */
+int64_t store_file_size(const struct store_file *file);
 
 /* Do permissions let us write all of its parts that are there? */
 bool store_file_writable(const struct store_file *file);

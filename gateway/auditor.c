@@ -295,23 +295,30 @@ auditor_carry(void)
 		auditor.carried_count = store_live_sandboxes(auditor.store, auditor.carried, AUDITOR_SANDBOXES_MAX);
 }
 
+/* Once, though it may take several openings until there is a file that takes the event. */
+static void
+auditor_note_opening(const struct store_opening *opening)
+{
+	if (opening->created)
+		log_info("made a new database, %s", auditor.path);
+	if (!opening->replaced || (auditor.replaced_pending && opening->moved_to[0] == '\0'))
+		return;
+	log_warnx("DATABASE REPLACED: %s%s%s", opening->why, opening->moved_to[0] == '\0' ? "" : "; it is now ",
+	    opening->moved_to);
+	auditor.opening = *opening;
+	auditor.replaced_pending = true;
+}
+
 static int
 auditor_open(struct error *err)
 {
 	struct store_opening opening;
 
 	auditor.store = store_open(auditor.path, &opening, err);
+	auditor_note_opening(&opening);
 	if (auditor.store == NULL)
 		return -1;
 	store_set_signer(auditor.store, &auditor.signer);
-	if (opening.created)
-		log_info("made a new database, %s", auditor.path);
-	if (opening.replaced) {
-		log_warnx("DATABASE REPLACED: %s%s%s", opening.why, opening.moved_to[0] == '\0' ? "" : "; it is now ",
-		    opening.moved_to);
-		auditor.opening = opening;
-		auditor.replaced_pending = true;
-	}
 	if (auditor.confined && store_start_checkpoints(auditor.store, err) < 0) {
 		store_close(auditor.store);
 		auditor.store = NULL;

@@ -389,6 +389,106 @@ case_F_24_lost_tables_are_a_loss(void **state)
 	assert_false(opening.replaced);
 }
 
+/* Rows, and ballast enough that the file is not checked through before it is used. */
+static void
+make_large_database(void)
+{
+	make_database(3000);
+	fixture_shell(
+	    "sqlite3 $DB \"INSERT INTO meta VALUES ('ballast', zeroblob(40000000))\" && grep -q '^closed ' $DB.lock");
+}
+
+/* Until the checkpoint thread has seen all of the file: is it sound? */
+static bool
+checked_in_the_background(struct store *store)
+{
+	struct checkpoint_state state = {0};
+	struct error err;
+
+	assert_int_equal(store_start_checkpoints(store, &err), 0);
+	for (int i = 0; i < 1000 && !state.checked && state.damage[0] == '\0'; i++) {
+		usleep(10000);
+		store_checkpoint_state(store, &state);
+	}
+	assert_true(state.checked || state.damage[0] != '\0');
+	return state.checked;
+}
+
+static void
+test_what_an_orderly_end_leaves_is_not_checked_again(void **state)
+{
+	struct store *store;
+
+	(void)state;
+	make_large_database();
+	/* Somebody wrote to it. It is in use at once, and checked meanwhile. */
+	store = fixture_open(NULL);
+	fixture_shell("grep -q '^open ' $DB.lock");
+	store_close(store);
+	fixture_shell("grep -q '^open ' $DB.lock");
+	store = fixture_open(NULL);
+	assert_true(checked_in_the_background(store));
+	store_close(store);
+	fixture_shell("grep -q '^closed ' $DB.lock");
+	store = fixture_open(NULL);
+	store_close(store);
+	fixture_shell("grep -q '^closed ' $DB.lock && touch $DB");
+	store = fixture_open(NULL);
+	store_close(store);
+	fixture_shell("grep -q '^open ' $DB.lock");
+	/* One that is to end does not wait for the check. */
+	store = fixture_open(NULL);
+	assert_int_equal(store_start_checkpoints(store, NULL), 0);
+	store_close(store);
+}
+
+static void
+case_F_24_old_damage_in_a_large_database_is_found_while_it_is_in_use(void **state)
+{
+	struct store_opening opening;
+	struct record record = fixture_flow(9999, "after.example");
+	struct error err;
+	struct store *store;
+	int64_t page;
+
+	(void)state;
+	make_large_database();
+	page = fixture_integer("SELECT pageno FROM dbstat WHERE name = 'connections' AND pagetype = 'leaf' LIMIT 1");
+	damage((off_t)(page - 1) * 4096, 64);
+	store = fixture_open(&opening);
+	assert_false(opening.replaced);
+	fixture_add(store, &record);
+	fixture_commit(store);
+	assert_int_equal(store_look(store, &err), 0);
+	assert_false(checked_in_the_background(store));
+	assert_int_equal(store_look(store, &err), -1);
+	assert_int_equal(err.code, ERROR_CORRUPT);
+	assert_true(store_must_reopen(store));
+	store_close(store);
+	fixture_shell("grep -q '^damaged ' $DB.lock");
+	store = fixture_open(&opening);
+	assert_true(opening.replaced && opening.created);
+	fixture_add(store, &record);
+	fixture_commit(store);
+	store_close(store);
+	fixture_shell("grep -q '^closed ' $DB.lock");
+}
+
+/* Damage that only opening meets is found before anything is written. */
+static void
+case_F_24_new_damage_in_a_large_database_is_found_at_the_start(void **state)
+{
+	struct store_opening opening;
+	int64_t page;
+
+	(void)state;
+	make_large_database();
+	page = fixture_integer("SELECT max(pageno) FROM dbstat WHERE name = 'connections' AND pagetype = 'leaf'");
+	damage((off_t)(page - 1) * 4096, 64);
+	store_close(fixture_open(&opening));
+	assert_true(opening.replaced && opening.created);
+}
+
 static void
 case_F_32_symbolic_links_are_refused(void **state)
 {
@@ -478,6 +578,9 @@ main(void)
 	    DURABLE_TEST(case_F_24_unlinked_or_replaced_while_running),
 	    DURABLE_TEST(case_F_24_damaged_while_running),
 	    DURABLE_TEST(case_F_24_lost_tables_are_a_loss),
+	    DURABLE_TEST(test_what_an_orderly_end_leaves_is_not_checked_again),
+	    DURABLE_TEST(case_F_24_old_damage_in_a_large_database_is_found_while_it_is_in_use),
+	    DURABLE_TEST(case_F_24_new_damage_in_a_large_database_is_found_at_the_start),
 	    DURABLE_TEST(case_F_32_symbolic_links_are_refused),
 	    DURABLE_TEST(test_readers_need_no_write_permission),
 	};
