@@ -26,18 +26,17 @@ policy_presets(struct preset_dirs *ret_dirs, struct error *err)
 	return preset_dirs_open(getenv("POSTERN_PRESET_DIR"), ret_dirs, err);
 }
 
-struct snapshot *
-policy_compile_file(const char *path, struct error *err)
-{
-	return policy_compile_noted(path, NULL, err);
-}
-
-struct snapshot *
-policy_compile_noted(const char *path, struct policy_notes *notes, struct error *err)
+static struct snapshot *
+policy_compile(const char *path, const struct policy *organisation, const struct policy *edits,
+    struct policy_notes *notes, struct error *err)
 {
 	struct policy policy, all;
 	struct preset_dirs dirs = {0};
-	struct policy_layers layers = {.sandbox = &policy, .presets = &dirs, .applied_us = clock_real_us()};
+	struct policy_layers layers = {.organisation = organisation,
+	    .sandbox = &policy,
+	    .edits = edits,
+	    .presets = &dirs,
+	    .applied_us = clock_real_us()};
 	struct snapshot *snapshot = NULL;
 	int fd, rc;
 
@@ -57,6 +56,25 @@ policy_compile_noted(const char *path, struct policy_notes *notes, struct error 
 	snapshot = snapshot_open(fd, err);
 	close(fd);
 	return snapshot;
+}
+
+struct snapshot *
+policy_compile_file(const char *path, struct error *err)
+{
+	return policy_compile_noted(path, NULL, err);
+}
+
+struct snapshot *
+policy_compile_noted(const char *path, struct policy_notes *notes, struct error *err)
+{
+	return policy_compile(path, NULL, NULL, notes, err);
+}
+
+struct snapshot *
+policy_compile_between(
+    const char *path, const struct policy *organisation, const struct policy *edits, struct error *err)
+{
+	return policy_compile(path, organisation, edits, NULL, err);
 }
 
 /* On stderr, as errors are: an editor jumps there all the same. */

@@ -4,6 +4,7 @@
 #include "audit/record.h"
 #include "audit/render.h"
 #include "base/clock.h"
+#include "cli/client.h"
 #include "cli/command.h"
 #include "cli/policy.h"
 #include "cli/table.h"
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* How far back to read when nobody says. */
 #define REPLAY_SINCE "7d"
@@ -267,10 +269,74 @@ replay_print_text(const struct replay *replay)
 	replay_print_counts(replay);
 }
 
+/* -- what lies under the file and over it ------------------------------------------------------------------------- */
+
+struct replay_layers {
+	struct policy organisation, edits;
+	bool has_organisation, has_edits;
+};
+
+/* The one asked for; else, as posternd does, the default one if there is one. */
 static int
-replay_run(const char *path, const struct history_source *source, bool json, struct error *err)
+replay_read_organisation(const char *path, struct replay_layers *layers, struct error *err)
 {
-	struct replay replay = {.policy = policy_compile_file(path, err), .now_us = clock_real_us()};
+	if (path == NULL && access(POLICY_ORGANISATION_DEFAULT, F_OK) < 0)
+		return 0;
+	if (policy_read_file(path == NULL ? POLICY_ORGANISATION_DEFAULT : path, &layers->organisation, err) < 0)
+		return error_prefix(err, "the organisation's policy");
+	layers->has_organisation = true;
+	return 0;
+}
+
+/* What was added one by one and stays when the file is applied: posternd knows. A sandbox that is gone has none. */
+static int
+replay_read_edits(const char *sandbox, struct replay_layers *layers, struct error *err)
+{
+	char path[CLIENT_PATH_MAX];
+	const char *edits;
+	json_t *answer;
+	int rc = 0;
+
+	if (client_sandbox_path(sandbox, "", path, err) < 0)
+		return -1;
+	if (client_request("GET", path, NULL, &answer, err) < 0) {
+		if (err->code != ERROR_NOT_FOUND)
+			command_warn("rules added one by one are left out of account: %s", err->text);
+		return 0;
+	}
+	edits = json_string_value(json_object_get(answer, "edits"));
+	if (edits != NULL)
+		rc = policy_parse(edits, strlen(edits), "live edits", &layers->edits, err);
+	layers->has_edits = edits != NULL && rc == 0;
+	json_decref(answer);
+	return rc;
+}
+
+/* A database from elsewhere (--db) is not about this host's daemon and organisation. */
+static int
+replay_read_layers(const char *organisation, bool elsewhere, const char *sandbox, struct replay_layers *layers,
+    struct error *err)
+{
+	if ((organisation != NULL || !elsewhere) && replay_read_organisation(organisation, layers, err) < 0)
+		return -1;
+	return elsewhere ? 0 : replay_read_edits(sandbox, layers, err);
+}
+
+static void
+replay_free_layers(struct replay_layers *layers)
+{
+	policy_free(&layers->organisation);
+	policy_free(&layers->edits);
+}
+
+static int
+replay_run(const char *path, const struct replay_layers *layers, const struct history_source *source, bool json,
+    struct error *err)
+{
+	struct replay replay = {.policy = policy_compile_between(path,
+				    layers->has_organisation ? &layers->organisation : NULL,
+				    layers->has_edits ? &layers->edits : NULL, err),
+	    .now_us = clock_real_us()};
 	int rc = replay.policy == NULL ? -1 : history_read(source, replay_handle_row, &replay, err);
 
 	if (rc == 0 && replay.no_memory)
@@ -289,14 +355,17 @@ replay_run(const char *path, const struct history_source *source, bool json, str
 int
 policy_replay(int argc, char **argv)
 {
-	const char *sandbox = NULL, *since = REPLAY_SINCE, *db = NULL;
+	const char *sandbox = NULL, *since = REPLAY_SINCE, *db = NULL, *organisation = NULL;
 	const struct args_option options[] = {
 	    {0, "sandbox", "NAME", "whose record", NULL, &sandbox, NULL},
 	    {0, "since", "TIME", "from then on (" REPLAY_SINCE ")", NULL, &since, NULL},
 	    {0, "db", "FILE", "read this database", NULL, &db, NULL},
+	    {0, "organisation", "FILE", "the organisation's policy to lay under it (default: posternd's default)", NULL,
+		&organisation, NULL},
 	};
 	static struct command command;
 	static struct history_source source;
+	struct replay_layers layers = {.has_edits = false};
 	int rc, status = command_parse(argc, argv, options, sizeof(options) / sizeof(options[0]), 1, 1, &command);
 	struct error err;
 
@@ -307,6 +376,9 @@ policy_replay(int argc, char **argv)
 	else
 		rc = history_source_set(&source, db, sandbox, since, &err);
 	if (rc == 0)
-		rc = replay_run(command.words.items[0], &source, command.json, &err);
+		rc = replay_read_layers(organisation, db != NULL, sandbox, &layers, &err);
+	if (rc == 0)
+		rc = replay_run(command.words.items[0], &layers, &source, command.json, &err);
+	replay_free_layers(&layers);
 	return rc < 0 ? command_fail(&err) : rc;
 }

@@ -21,7 +21,6 @@
 
 /* Name of a policy that came without one. */
 #define POLICY_FILE_DEFAULT "policy.yaml"
-#define POLICY_ORGANISATION_DEFAULT "/etc/postern/organisation.yaml"
 
 /* In the order in which they are stored (allow, then deny): the same policy after a restart has the same hash. */
 static int

@@ -16,6 +16,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Where posternd looks for the organisation's policy, and whoever wants to know what it would do. */
+#define POLICY_ORGANISATION_DEFAULT "/etc/postern/organisation.yaml"
+
 struct policy_layers {
 	/* Each as policy_parse read it; NULL: there is none. Not owned. */
 	const struct policy *organisation, *sandbox, *edits;

@@ -74,6 +74,26 @@ setup() {
 	posternd_start
 }
 
+@test "replay judges as posternd would: the organisation's policy under the file, live edits over it" {
+	printf 'version: 1\nallow:\n  - host: news.lab-site.org\n  - host: "*.lab-a.com"\n' >"$LAB/tmp/half.yaml"
+	printf 'version: 1\ndeny:\n  - host: api.lab-a.com\n' >"$LAB/tmp/organisation.yaml"
+	run -1 --separate-stderr postern policy replay "$LAB/tmp/half.yaml" --sandbox task --since 1h -o json
+	equal "breaks" "echo.lab-site.org dns,echo.lab-site.org:7/tcp" "$(jq -r '[.breaks[].target] | sort | join(",")' <<<"$output")"
+	run -0 postern allow task echo.lab-site.org:7
+	run -0 --separate-stderr postern policy replay "$LAB/tmp/half.yaml" --sandbox task --since 1h -o json
+	run -1 --separate-stderr postern policy replay "$LAB/tmp/half.yaml" --sandbox task --since 1h -o json \
+		--organisation "$LAB/tmp/organisation.yaml"
+	equal "breaks" "api.lab-a.com dns,api.lab-a.com:443/tcp" "$(jq -r '[.breaks[].target] | sort | join(",")' <<<"$output")"
+	equal "rule" "deny api.lab-a.com ($LAB/tmp/organisation.yaml:3)" "$(jq -r '.breaks[1].rule' <<<"$output")"
+	# A database of another host has no daemon to ask.
+	run -1 --separate-stderr postern policy replay "$LAB/tmp/half.yaml" --sandbox task --since 1h -o json \
+		--db "$LAB/state/audit/audit.db"
+	equal "breaks" "echo.lab-site.org dns,echo.lab-site.org:7/tcp" "$(jq -r '[.breaks[].target] | sort | join(",")' <<<"$output")"
+	run -0 postern revoke task echo.lab-site.org:7
+	run -2 postern policy replay "$LAB/tmp/half.yaml" --sandbox task --organisation
+	run -1 postern policy replay "$LAB/tmp/half.yaml" --sandbox task --organisation "$LAB/tmp/none.yaml"
+}
+
 @test "replay refuses what would look like a good answer: no such sandbox, no database, a broken file, no name" {
 	run -1 postern policy replay "$LAB/tmp/wide.yaml" --sandbox tsak
 	matches "message" "no sandbox tsak" "$output"
