@@ -198,7 +198,7 @@ note_shared(struct lint *lint, size_t index, const struct rule *rule)
 	size_t count;
 	const struct shared_host *rows = shared_host_list(&count), *row = NULL;
 
-	if (rule->shared)
+	if (rule->shared || rule->limits.of[LIMIT_UPLOAD].hard != 0)
 		return;
 	if (!rule->wildcard)
 		row = shared_host_find(&rule->name);

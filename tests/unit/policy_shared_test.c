@@ -239,6 +239,8 @@ case_B_26_shared_hosts_get_a_note(void **state)
 	expect_note(WILDCARD, "google.com", "docs.google.com holds documents");
 	expect_note(SUBTREE, "github.com", "github.com holds repositories");
 	expect_note(HEAD "allow:\n  - host: %s\n    shared: true\n", "api.github.com", NULL);
+	expect_note(HEAD "allow:\n  - host: %s\n    limits: {upload: 1MB}\n", "api.github.com", NULL);
+	expect_note(HEAD "allow:\n  - host: %s\n    limits: {download: 1MB}\n", "api.github.com", "may be sent there");
 	expect_note(HEAD "deny:\n  - host: %s\n", "github.com", NULL);
 }
 
