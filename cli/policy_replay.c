@@ -341,7 +341,7 @@ replay_run(const char *path, const struct replay_layers *layers, const struct hi
 
 	if (rc == 0 && replay.no_memory)
 		rc = error_set(err, ERROR_SYSTEM, "out of memory");
-	if (rc == 0 && (snapshot_needs_country(replay.policy) || snapshot_needs_asn(replay.policy)))
+	if (rc == 0 && snapshot_needs_place(replay.policy))
 		command_warn("country and asn rules are left out of account");
 	if (rc == 0 && json)
 		replay_print_json(&replay);

@@ -42,6 +42,7 @@ enum reason {
 	REASON_AUDIT_UNAVAILABLE,
 	REASON_INTERNAL_ERROR,
 	REASON_LIMIT_DOWNLOAD,
+	REASON_PLACE_UNKNOWN,  /* a deny rule is about countries or networks, and the address's is not known */
 	REASON_MAX
 };
 

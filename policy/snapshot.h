@@ -31,11 +31,17 @@ struct snapshot; /* opaque; maps the memfd */
 
 struct decision {
 	enum verdict verdict; /* VERDICT_ALLOWED or VERDICT_DENIED */
-	enum reason reason;   /* REASON_ALLOWED, NO_RULE, RULE_DENY, NEVER_NAME, NEVER_ADDRESS */
+	enum reason reason;   /* REASON_ALLOWED, NO_RULE, RULE_DENY, PLACE_UNKNOWN, NEVER_NAME, NEVER_ADDRESS */
 	uint32_t rule;        /* the rule that decided, for snapshot_rule_text; SNAPSHOT_NO_RULE when none did */
 	uint32_t lapsed;      /* with NO_RULE: an allow rule that covers it, but is past its deadline or used up */
 	bool out_of_bounds;   /* with NO_RULE: a rule allows it, but no allow rule of the organisation does */
 	bool learnable;       /* with NO_RULE, under mode: learn: nothing speaks against it; only no rule for it */
+};
+
+/* Where an address is, as far as anybody knows (gateway/geo.h). */
+struct addr_place {
+	char country[3]; /* ISO 3166-1 alpha-2, upper case; "": not known */
+	uint32_t asn;    /* autonomous system; 0: not known */
 };
 
 struct proto_port {
@@ -114,14 +120,22 @@ size_t snapshot_host_ports(const struct snapshot *snapshot, const struct name *n
 struct decision snapshot_decide_addr(const struct snapshot *snapshot, const struct addr *addr, uint8_t proto,
     uint16_t port, int64_t now_us);
 
-/* What rules of place say about an address in this country and this autonomous system: DENIED with RULE_DENY, or with
- * NO_RULE when none is about it (they allow nothing). country: two upper-case letters, or NULL when it has none; asn 0
- * when it has none. Beats every allow, as any deny does. */
-struct decision snapshot_decide_place(const struct snapshot *snapshot, const char *country, uint32_t asn, uint8_t proto,
+/* What rules of place say about an address that is there: DENIED with RULE_DENY; with PLACE_UNKNOWN, when a rule is about
+ * a country (a network) on this port and the address's is not known, because it could be that one; with NO_RULE when
+ * none is about it (they allow nothing). Beats every allow, as any deny does. */
+struct decision snapshot_decide_place(const struct snapshot *snapshot, const struct addr_place *place, uint8_t proto,
     uint16_t port, int64_t now_us);
-/* Are there such rules? Then a lookup that cannot be made (no database) must refuse. */
-bool snapshot_needs_country(const struct snapshot *snapshot);
-bool snapshot_needs_asn(const struct snapshot *snapshot);
+/* Both: a deny of snapshot_decide_addr, else of snapshot_decide_place, else what the former says. */
+struct decision snapshot_decide_located(const struct snapshot *snapshot, const struct addr *addr,
+    const struct addr_place *place, uint8_t proto, uint16_t port, int64_t now_us);
+/* The first rule about a country, about a network; SNAPSHOT_NO_RULE: there is none, and the place need not be known. */
+uint32_t snapshot_country_rule(const struct snapshot *snapshot);
+uint32_t snapshot_asn_rule(const struct snapshot *snapshot);
+static inline bool
+snapshot_needs_place(const struct snapshot *snapshot)
+{
+	return snapshot_country_rule(snapshot) != SNAPSHOT_NO_RULE || snapshot_asn_rule(snapshot) != SNAPSHOT_NO_RULE;
+}
 
 /* The kernel's interval elements (allow rules with a deadline included: behind it, what comes through is refused by
  * snapshot_decide_addr; deny rules with one not, as what they shut is to open) and the UDP ports that need sockets. Under

@@ -287,12 +287,15 @@ rules_note(struct snapshot *s)
 {
 	bool used[2][129] = {{false}};
 
+	s->country_rule = s->asn_rule = SNAPSHOT_NO_RULE;
 	for (uint32_t i = 0; i < s->view.rule_count; i++) {
 		const struct snap_rule *rule = &s->view.rules[i];
 
 		s->expires = s->expires || rule->expires_us != 0;
-		s->needs_country = s->needs_country || rule->kind == SNAP_COUNTRY;
-		s->needs_asn = s->needs_asn || rule->kind == SNAP_ASN;
+		if (rule->kind == SNAP_COUNTRY && s->country_rule == SNAPSHOT_NO_RULE)
+			s->country_rule = i;
+		if (rule->kind == SNAP_ASN && s->asn_rule == SNAPSHOT_NO_RULE)
+			s->asn_rule = i;
 		s->counts = s->counts || rule->uses != 0;
 		if (rule->kind == SNAP_CIDR)
 			used[rule->prefix.addr.family == 6][rule->prefix.bits] = true;

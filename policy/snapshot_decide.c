@@ -241,18 +241,52 @@ snapshot_decide_addr(const struct snapshot *s, const struct addr *addr, uint8_t 
 	return snap_heads_decide(s, &heads, proto, port, now_us);
 }
 
+/* The first live rule of a kind that is about this port, whatever its place; SNAPSHOT_NO_RULE: none. */
+static uint32_t
+place_rule_any(const struct snapshot *s, enum snap_kind kind, uint8_t proto, uint16_t port, int64_t now_us)
+{
+	uint32_t first = SNAPSHOT_NO_RULE;
+
+	for (uint32_t slot = 0; slot <= s->view.masks[kind]; slot++) {
+		for (uint32_t next = s->view.tables[kind][slot].rule; next != 0; next = s->view.rules[next - 1].next)
+			if (next - 1 < first && rule_covers(&s->view, &s->view.rules[next - 1], proto, port) &&
+			    snap_rule_lives(s, next - 1, now_us))
+				first = next - 1;
+	}
+	return first;
+}
+
 struct decision
 snapshot_decide_place(
-    const struct snapshot *s, const char *country, uint32_t asn, uint8_t proto, uint16_t port, int64_t now_us)
+    const struct snapshot *s, const struct addr_place *place, uint8_t proto, uint16_t port, int64_t now_us)
 {
 	struct snap_heads heads = {.count = 0};
 	struct decision decision;
+	uint32_t could_be = SNAPSHOT_NO_RULE;
 
-	if (asn != 0)
-		heads_add_place(&s->view, &heads, SNAP_ASN, asn);
-	if (country != NULL)
-		heads_add_place(
-		    &s->view, &heads, SNAP_COUNTRY, (uint32_t)(uint8_t)country[0] << 8 | (uint8_t)country[1]);
+	if (place->asn != 0)
+		heads_add_place(&s->view, &heads, SNAP_ASN, place->asn);
+	if (place->country[0] != '\0')
+		heads_add_place(&s->view, &heads, SNAP_COUNTRY,
+		    (uint32_t)(uint8_t)place->country[0] << 8 | (uint8_t)place->country[1]);
 	decision = snap_heads_decide(s, &heads, proto, port, now_us);
-	return decision.reason == REASON_RULE_DENY ? decision : decision_none;
+	if (decision.reason == REASON_RULE_DENY)
+		return decision;
+	if (place->country[0] == '\0' && s->country_rule != SNAPSHOT_NO_RULE)
+		could_be = place_rule_any(s, SNAP_COUNTRY, proto, port, now_us);
+	if (could_be == SNAPSHOT_NO_RULE && place->asn == 0 && s->asn_rule != SNAPSHOT_NO_RULE)
+		could_be = place_rule_any(s, SNAP_ASN, proto, port, now_us);
+	return could_be == SNAPSHOT_NO_RULE ? decision_none : decision_of(REASON_PLACE_UNKNOWN, could_be);
+}
+
+struct decision
+snapshot_decide_located(const struct snapshot *s, const struct addr *addr, const struct addr_place *place,
+    uint8_t proto, uint16_t port, int64_t now_us)
+{
+	struct decision by_addr = snapshot_decide_addr(s, addr, proto, port, now_us), by_place;
+
+	if (by_addr.verdict != VERDICT_ALLOWED && by_addr.reason != REASON_NO_RULE)
+		return by_addr;
+	by_place = snapshot_decide_place(s, place, proto, port, now_us);
+	return by_place.reason != REASON_NO_RULE ? by_place : by_addr;
 }

@@ -102,8 +102,9 @@ struct snapshot {
 	uint32_t range_count, udp_port_count;
 	uint8_t lengths[2][129]; /* prefix lengths that address rules use, falling; IPv4, IPv6 */
 	uint8_t length_count[2];
-	bool expires, needs_country, needs_asn; /* some rule has a deadline, is about a country, is about an ASN */
-	bool counts;   /* some rule has a count */
+	bool expires; /* some rule has a deadline */
+	bool counts;  /* some rule has a count */
+	uint32_t country_rule, asn_rule; /* the first that is about a country, about a network; or SNAPSHOT_NO_RULE */
 	bool *retired; /* by rule, owned; NULL when none has a count: the only part that each snapshot has for itself */
 	char hash[65];
 };

@@ -114,16 +114,16 @@ snapshot_next_expiry_us(const struct snapshot *s, int64_t now_us)
 	return next_us;
 }
 
-bool
-snapshot_needs_country(const struct snapshot *s)
+uint32_t
+snapshot_country_rule(const struct snapshot *s)
 {
-	return s->needs_country;
+	return s->country_rule;
 }
 
-bool
-snapshot_needs_asn(const struct snapshot *s)
+uint32_t
+snapshot_asn_rule(const struct snapshot *s)
 {
-	return s->needs_asn;
+	return s->asn_rule;
 }
 
 const struct addr_range *

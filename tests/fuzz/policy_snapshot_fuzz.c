@@ -78,7 +78,10 @@ ask_rules(const struct snapshot *s)
 		char below[NAME_TEXT_MAX + 3] = "a.";
 
 		if (rule->kind == SNAP_COUNTRY || rule->kind == SNAP_ASN) {
-			(void)snapshot_decide_place(s, "XX", rule->place, IPPROTO_TCP, 443, NOW_US);
+			struct addr_place place = {"XX", rule->place};
+
+			(void)snapshot_decide_place(s, &place, IPPROTO_TCP, 443, NOW_US);
+			(void)snapshot_decide_place(s, &(struct addr_place){"", 0}, IPPROTO_TCP, 443, NOW_US);
 			continue;
 		}
 		if (rule->kind == SNAP_CIDR) {

@@ -718,7 +718,7 @@ every_question(const struct snapshot *s)
 	}
 	for (size_t i = 0; i < sizeof(addrs) / sizeof(addrs[0]); i++)
 		(void)at_addr(s, addrs[i], IPPROTO_UDP, 5000);
-	(void)snapshot_decide_place(s, "KP", 64500, IPPROTO_TCP, 25, 0);
+	(void)snapshot_decide_place(s, &(struct addr_place){"KP", 64500}, IPPROTO_TCP, 25, 0);
 	for (uint32_t i = 0; i < snapshot_rule_count(s); i++)
 		(void)limits_any(snapshot_rule_limits(s, i));
 	(void)snapshot_next_expiry_us(s, 0);

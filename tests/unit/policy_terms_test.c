@@ -255,6 +255,15 @@ subdomains_are_the_host_and_all_below(void **state)
 	snapshot_free(s);
 }
 
+static struct decision
+place(const struct snapshot *s, const char *country, uint32_t asn, uint8_t proto, uint16_t port, int64_t now_us)
+{
+	struct addr_place place = {.asn = asn};
+
+	memcpy(place.country, country, strlen(country));
+	return snapshot_decide_place(s, &place, proto, port, now_us);
+}
+
 static void
 places_are_denied(void **state)
 {
@@ -263,19 +272,52 @@ places_are_denied(void **state)
 	struct decision decision;
 
 	(void)state;
-	assert_true(snapshot_needs_country(s) && snapshot_needs_asn(s));
-	decision = snapshot_decide_place(s, "KP", 1, IPPROTO_TCP, 443, 0);
+	assert_int_equal(snapshot_country_rule(s), 0);
+	assert_int_equal(snapshot_asn_rule(s), 1);
+	assert_true(snapshot_needs_place(s));
+	decision = place(s, "KP", 1, IPPROTO_TCP, 443, 0);
 	assert_int_equal(decision.reason, REASON_RULE_DENY);
 	assert_string_equal(snapshot_rule_text(s, decision.rule), "deny country:KP");
-	assert_int_equal(snapshot_decide_place(s, "KR", 1, IPPROTO_TCP, 443, 0).reason, REASON_NO_RULE);
-	assert_int_equal(snapshot_decide_place(s, NULL, 0, IPPROTO_TCP, 443, 0).reason, REASON_NO_RULE);
-	assert_int_equal(snapshot_decide_place(s, "DE", 64500, IPPROTO_TCP, 443, 0).reason, REASON_NO_RULE);
-	assert_int_equal(snapshot_decide_place(s, "DE", 64500, IPPROTO_TCP, 25, 0).rule, 1);
-	assert_int_equal(snapshot_decide_place(s, "DE", 64501, IPPROTO_UDP, 25, 9 * SECOND).rule, 2);
-	assert_int_equal(snapshot_decide_place(s, "DE", 64501, IPPROTO_UDP, 25, 10 * SECOND).reason, REASON_NO_RULE);
+	assert_int_equal(place(s, "KR", 1, IPPROTO_TCP, 443, 0).reason, REASON_NO_RULE);
+	assert_int_equal(place(s, "DE", 64500, IPPROTO_TCP, 443, 0).reason, REASON_NO_RULE);
+	assert_int_equal(place(s, "DE", 64500, IPPROTO_TCP, 25, 0).rule, 1);
+	assert_int_equal(place(s, "DE", 64501, IPPROTO_UDP, 25, 9 * SECOND).rule, 2);
+	assert_int_equal(place(s, "DE", 64501, IPPROTO_UDP, 25, 10 * SECOND).reason, REASON_NO_RULE);
 	snapshot_free(s);
-	s = open_text(HEAD "deny:\n  - country: KP\n");
-	assert_true(snapshot_needs_country(s) && !snapshot_needs_asn(s));
+}
+
+/* Whatever is not known could be what is denied: but only where a rule is about it, and as long as it lives. */
+static void
+unknown_places_are_refused(void **state)
+{
+	struct snapshot *s = open_text(HEAD "deny:\n  - country: KP\n    ports: 25\n  - asn: 64501\n    expires: 10s\n");
+	struct addr_place nowhere = {.asn = 0};
+	struct decision decision;
+	struct addr addr;
+
+	(void)state;
+	decision = place(s, "", 1, IPPROTO_TCP, 25, 0);
+	assert_int_equal(decision.reason, REASON_PLACE_UNKNOWN);
+	assert_int_equal(decision.verdict, VERDICT_DENIED);
+	assert_int_equal(decision.rule, 0);
+	assert_int_equal(place(s, "", 1, IPPROTO_TCP, 443, 0).reason, REASON_NO_RULE);
+	assert_int_equal(place(s, "", 1, IPPROTO_UDP, 25, 0).reason, REASON_NO_RULE);
+	assert_int_equal(place(s, "DE", 0, IPPROTO_TCP, 443, 0).reason, REASON_PLACE_UNKNOWN);
+	assert_int_equal(place(s, "DE", 0, IPPROTO_TCP, 443, 0).rule, 1);
+	assert_int_equal(place(s, "DE", 0, IPPROTO_TCP, 443, 10 * SECOND).reason, REASON_NO_RULE);
+	/* What is known to be denied is said to be. */
+	assert_int_equal(place(s, "", 64501, IPPROTO_TCP, 25, 0).reason, REASON_RULE_DENY);
+	/* An address rule's deny comes first, its allow does not help. */
+	snapshot_free(s);
+	s = open_text(HEAD "allow:\n  - cidr: 1.2.3.0/24\n    ports: 443\ndeny:\n  - country: KP\n  - cidr: 1.2.3.4\n");
+	assert_int_equal(snapshot_asn_rule(s), SNAPSHOT_NO_RULE);
+	assert_true(addr_parse("1.2.3.4", strlen("1.2.3.4"), &addr));
+	assert_int_equal(snapshot_decide_located(s, &addr, &nowhere, IPPROTO_TCP, 443, 0).reason, REASON_RULE_DENY);
+	assert_true(addr_parse("1.2.3.5", strlen("1.2.3.5"), &addr));
+	assert_int_equal(snapshot_decide_located(s, &addr, &nowhere, IPPROTO_TCP, 443, 0).reason, REASON_PLACE_UNKNOWN);
+	memcpy(nowhere.country, "DE", 3);
+	assert_int_equal(snapshot_decide_located(s, &addr, &nowhere, IPPROTO_TCP, 443, 0).reason, REASON_ALLOWED);
+	assert_int_equal(snapshot_decide_located(s, &addr, &nowhere, IPPROTO_TCP, 80, 0).reason, REASON_NO_RULE);
 	snapshot_free(s);
 }
 
@@ -452,6 +494,8 @@ main(void)
 	    cmocka_unit_test(limits_travel_with_the_block),
 	    cmocka_unit_test(subdomains_are_the_host_and_all_below),
 	    cmocka_unit_test(places_are_denied),
+	    cmocka_unit_test(unknown_places_are_refused),
+	    cmocka_unit_test(unknown_places_are_refused),
 	    cmocka_unit_test(bounds_allow_nothing_by_themselves),
 	    cmocka_unit_test(learning_allows_nothing_unasked),
 	    cmocka_unit_test(rules_keep_their_identity),
