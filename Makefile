@@ -34,7 +34,7 @@ endif
 PKGS_policy := yaml-0.1 libidn2 libpsl libcrypto
 PKGS_audit := sqlite3 jansson libcrypto
 PKGS_tap := libnftnl libmnl
-PKGS_gateway := libcares ldns libssl libcrypto libmicrohttpd jansson libseccomp libcap-ng libsystemd
+PKGS_gateway := libcares ldns libssl libcrypto libmicrohttpd jansson libseccomp libcap-ng libsystemd libmaxminddb
 PKGS_cli := libcurl jansson libcap-ng
 PKGS := $(sort $(PKGS_policy) $(PKGS_audit) $(PKGS_tap) $(PKGS_gateway) $(PKGS_cli))
 

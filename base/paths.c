@@ -71,6 +71,18 @@ paths_own_state_dir(void)
 }
 
 const char *
+paths_country_db(void)
+{
+	return paths_set_by("POSTERN_COUNTRY_DB");
+}
+
+const char *
+paths_asn_db(void)
+{
+	return paths_set_by("POSTERN_ASN_DB");
+}
+
+const char *
 paths_state_dir(void)
 {
 	if (paths_set_by("POSTERN_STATE_DIR") == NULL && strcmp(paths_runtime_dir(), PATHS_SYSTEM_RUNTIME) == 0)

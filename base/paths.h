@@ -16,4 +16,8 @@ const char *paths_own_runtime_dir(void);
 const char *paths_state_dir(void);
 const char *paths_own_state_dir(void);
 
+/* $POSTERN_COUNTRY_DB, $POSTERN_ASN_DB: databases of addresses that a daemon reads; NULL: none. */
+const char *paths_country_db(void);
+const char *paths_asn_db(void);
+
 #endif

@@ -211,6 +211,23 @@ policy_diff(int argc, char **argv)
 	return count == 0 ? 0 : 1;
 }
 
+/* Is any rule about a country or a network? */
+static bool
+policy_has_places(const json_t *rules)
+{
+	const json_t *rule;
+	size_t i;
+
+	json_array_foreach(rules, i, rule)
+	{
+		const char *text = command_text(rule, "rule");
+
+		if (strncmp(text, "deny country:", 13) == 0 || strncmp(text, "deny asn:", 9) == 0)
+			return true;
+	}
+	return false;
+}
+
 static int
 policy_show(int argc, char **argv)
 {
@@ -245,6 +262,9 @@ policy_show(int argc, char **argv)
 			printf("%s (%s)%s%s\n", command_text(rule, "rule"), command_text(rule, "origin"),
 			    expires[0] == '\0' ? "" : " until ", expires);
 		}
+		if (policy_has_places(json_object_get(answer, "rules")))
+			printf("deny an address whose country or network is not known, where such a rule could be "
+			       "about it (built in)\n");
 		printf("deny everything else (built in)\n");
 	}
 	json_decref(answer);

@@ -40,6 +40,19 @@ status_roles(const json_t *roles)
 	table_print(&table, stdout, "");
 }
 
+/* "GeoLite2-Country, 2026-11-01T10:00:00Z", or "none". */
+static void
+status_database(struct table *table, const json_t *answer, const char *kind, const char *title)
+{
+	const json_t *database = json_object_get(json_object_get(answer, "places"), kind);
+
+	table_add(table, title);
+	if (json_is_object(database))
+		table_addf(table, "%s, %s", command_text(database, "type"), command_text(database, "built"));
+	else
+		table_add(table, "none");
+}
+
 static void
 status_print(const json_t *answer)
 {
@@ -60,6 +73,8 @@ status_print(const json_t *answer)
 	table_add(&table, status_yes(answer, "confined"));
 	table_add(&table, "rootless");
 	table_add(&table, status_yes(answer, "rootless"));
+	status_database(&table, answer, "country", "country database");
+	status_database(&table, answer, "asn", "network database");
 	table_print(&table, stdout, "");
 	printf("\n");
 	status_roles(json_object_get(answer, "roles"));

@@ -529,6 +529,7 @@ int
 auditor_run(const struct options *options)
 {
 	static const int ignored[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE};
+	const struct msg_ready ready = {0};
 	struct error err;
 	int rc;
 
@@ -551,7 +552,7 @@ auditor_run(const struct options *options)
 	if (ipc_open(&auditor.keeper, auditor.loop, options->role_fd) < 0)
 		log_fatal("channel to the keeper");
 	auditor_prune_start(auditor.loop, options);
-	ipc_send(&auditor.keeper, MSG_READY, 0, NULL, 0, NULL, 0);
+	ipc_send(&auditor.keeper, MSG_READY, 0, &ready, sizeof(ready), NULL, 0);
 	rc = loop_run(auditor.loop);
 	if (!auditor.writable)
 		log_warnx("ending while the log cannot be written: what its senders still held is lost");

@@ -18,6 +18,7 @@
 #include "gateway/control_compiled.h"
 #include "gateway/control_peer.h"
 #include "gateway/control_text.h"
+#include "gateway/geo.h"
 #include "gateway/ipc.h"
 #include "gateway/msg.h"
 #include "gateway/options.h"
@@ -76,6 +77,7 @@ struct control {
 	struct ipc keeper;
 	struct recorder recorder;
 	struct route route;
+	struct geo geo;     /* where addresses are: for tests, and to know whether rules about places can be enforced */
 	int listen_fd;      /* from the keeper; -1 until it came */
 	bool auditor_known; /* the first channel to the auditor came */
 	bool restored;      /* control_restore was called */
@@ -286,6 +288,16 @@ int control_policy_setup(struct control *control, struct error *err);
 struct control_change *control_change_begin(struct control_job *job, struct control_sandbox **ret_sandbox);
 /* Compile, store, send, and answer the job; or fail it with all as it was. */
 void control_change_apply(struct control_job *job, struct control_sandbox *sandbox, struct control_change *change);
+
+/* -- control_places.c ---------------------------------------------------------------------------------------------- */
+
+/* A policy about to be put in force: can its rules about countries and networks be enforced? 0, or -1 with ERROR_POLICY: the
+ * rule, where it stands, and what to do. */
+int control_places_check(const struct control *control, const struct snapshot *snapshot, struct error *err);
+/* {"country": {"file","type","built"} or null, "asn": likewise} */
+json_t *control_places_json(const struct control *control);
+/* Append a line for each sandbox whose rules about places refuse all they could be about, for want of a database. */
+void control_places_missing(struct control *control, json_t *missing);
 
 /* -- control_diff.c ------------------------------------------------------------------------------------------------ */
 

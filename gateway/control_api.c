@@ -180,12 +180,13 @@ api_status_answer(struct control_job *job, const void *answer)
 	control_sandbox_each(control, api_collect_broken, broken);
 	missing = api_missing(control, status, json_array_size(broken));
 	control_sandbox_each(control, api_collect_learning, missing);
+	control_places_missing(control, missing);
 	control_job_end(job, 200,
-	    json_pack("{s:s, s:b, s:b, s:b, s:b, s:I, s:I, s:o, s:o, s:o}", "version", POSTERN_VERSION, "rootless",
+	    json_pack("{s:s, s:b, s:b, s:b, s:b, s:I, s:I, s:o, s:o, s:o, s:o}", "version", POSTERN_VERSION, "rootless",
 		(int)status->rootless, "host_chain", (int)status->host_chain, "audit_ok",
 		(int)(status->audit_ok != 0 && control->recorder.writable), "confined", (int)status->confined,
 		"sandboxes", (json_int_t)control->sandbox_count, "attached", (json_int_t)status->sandboxes, "roles",
-		roles, "missing", missing, "broken", broken));
+		roles, "missing", missing, "broken", broken, "places", control_places_json(control)));
 }
 
 static void

@@ -225,7 +225,8 @@ attach_prepare(struct control_job *job, struct attach *attach, struct error *err
 		return error_set(err, ERROR_LIMIT, "%d sandboxes are attached already", CONTROL_SANDBOXES_MAX);
 	sandbox->policy_applied_us = clock_real_us();
 	if (control_policy_compile(control, sandbox->policy_text, sandbox->policy_file, sandbox->policy_applied_us, &sandbox->edits,
-		&attach->fd, &sandbox->snapshot, err) < 0)
+		&attach->fd, &sandbox->snapshot, err) < 0 ||
+	    control_places_check(control, sandbox->snapshot, err) < 0)
 		return -1;
 	snapshot_hash(sandbox->snapshot, sandbox->hash);
 	sandbox->generation = sandbox->last_generation = 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* POST /v1/sandboxes/NAME/test: what would happen to a connection, step by step, and which step ends it.
  *
- * The decisions are the very functions that DNS and proxy ask (policy/snapshot.h, addr_never, name_never, the kernel's
- * route lookup), on the snapshot that is in force, so that test and traffic cannot disagree (CASES B-27). Leases come
+ * The decisions are the very functions that DNS and proxy ask (policy/snapshot.h, addr_never, name_never, geo_lookup, the
+ * kernel's route lookup), on the snapshot that is in force, so that test and traffic cannot disagree (CASES B-27). Leases come
  * from the gateway. Nothing is resolved and nothing is sent. */
 #include "gateway/control.h"
 
@@ -24,10 +24,13 @@ struct explain {
 	char shown[ADDR_PORT_TEXT_MAX + NAME_TEXT_MAX];
 	const struct snapshot *snapshot;
 	struct route *route;
+	const struct geo *geo;
 	json_t *steps;
 	enum verdict verdict; /* stays as the first denial set it */
 	enum reason reason;
 	uint32_t rule;
+	enum reason address_reason; /* why the last leased address cannot be used */
+	uint32_t address_rule;
 };
 
 static void explain_step(struct explain *explain, const char *step, const char *result, const char *fmt, ...)
@@ -70,6 +73,28 @@ explain_as_taken(struct decision decision, uint8_t proto)
 	return decision;
 }
 
+/* What rules by prefix, country and network say about an address. */
+static struct decision
+explain_decide_addr(const struct explain *explain, const struct addr *addr)
+{
+	struct geo_place place;
+
+	geo_lookup(explain->geo, addr, &place);
+	return snapshot_decide_located(
+	    explain->snapshot, addr, &place.at, explain->target.proto, explain->target.port, clock_real_us());
+}
+
+/* What stands between the address and a decision about its place; "" when it is known. */
+static const char *
+explain_unknown(const struct explain *explain, const struct decision *decision)
+{
+	const char *lacks = geo_lacks(explain->geo, explain->snapshot);
+
+	if (decision->reason != REASON_PLACE_UNKNOWN)
+		return "";
+	return lacks != NULL ? lacks : "its country or network is not known, and could be that one";
+}
+
 /* A decision as a step. */
 static void
 explain_decision(struct explain *explain, const char *step, struct decision decision, const char *about)
@@ -84,9 +109,10 @@ explain_decision(struct explain *explain, const char *step, struct decision deci
 	else if (allowed && decision.rule == SNAPSHOT_NO_RULE)
 		explain_step(explain, step, result, "%s: no rule allows it, mode: learn lets it through", about);
 	else if (decision.rule != SNAPSHOT_NO_RULE)
-		explain_step(explain, step, result, "%s: %s (%s)", about,
+		explain_step(explain, step, result, "%s: %s (%s)%s%s", about,
 		    snapshot_rule_text(explain->snapshot, decision.rule),
-		    snapshot_rule_origin(explain->snapshot, decision.rule));
+		    snapshot_rule_origin(explain->snapshot, decision.rule),
+		    decision.reason == REASON_PLACE_UNKNOWN ? ": " : "", explain_unknown(explain, &decision));
 	else
 		explain_step(explain, step, result, "%s: %s", about, reason_sentence(decision.reason));
 	if (!allowed)
@@ -111,6 +137,23 @@ explain_never(struct explain *explain, const struct addr *addr)
 		return true;
 	}
 	return false;
+}
+
+/* Where it is, when that is known or matters. */
+static void
+explain_place(struct explain *explain, const struct addr *addr)
+{
+	char text[ADDR_TEXT_MAX], where[GEO_PLACE_TEXT_MAX];
+	struct geo_place place;
+
+	geo_lookup(explain->geo, addr, &place);
+	geo_place_format(&place, where);
+	addr_format(addr, text);
+	if (where[0] != '\0')
+		explain_step(explain, "place", "info", "%s is in %s%s%s", text, where, place.org[0] == '\0' ? "" : ", ",
+		    place.org);
+	else if (snapshot_needs_place(explain->snapshot))
+		explain_step(explain, "place", "info", "%s: neither country nor network is known", text);
 }
 
 /* -- by name ------------------------------------------------------------------------------------------------------- */
@@ -140,17 +183,22 @@ explain_name(struct explain *explain)
 static bool
 explain_lease(struct explain *explain, const struct msg_lease_row *row)
 {
-	struct decision decision = snapshot_decide_addr(
-	    explain->snapshot, &row->addr, explain->target.proto, explain->target.port, clock_real_us());
+	struct decision decision = explain_decide_addr(explain, &row->addr);
 	char text[ADDR_TEXT_MAX];
 
-	if (explain_never(explain, &row->addr))
+	if (explain_never(explain, &row->addr)) {
+		explain->address_reason = REASON_NEVER_ADDRESS;
 		return false;
+	}
 	addr_format(&row->addr, text);
+	explain_place(explain, &row->addr);
 	if (decision.verdict != VERDICT_ALLOWED && decision.reason != REASON_NO_RULE) {
-		explain_step(explain, "lease", "denied", "%s is denied by %s (%s)", text,
+		explain_step(explain, "lease", "denied", "%s is denied by %s (%s)%s%s", text,
 		    snapshot_rule_text(explain->snapshot, decision.rule),
-		    snapshot_rule_origin(explain->snapshot, decision.rule));
+		    snapshot_rule_origin(explain->snapshot, decision.rule),
+		    decision.reason == REASON_PLACE_UNKNOWN ? ": " : "", explain_unknown(explain, &decision));
+		explain->address_reason = decision.reason;
+		explain->address_rule = decision.rule;
 		return false;
 	}
 	explain_step(explain, "lease", "ok", "%s, resolved by this sandbox, for another %u s", text, row->left_s);
@@ -169,7 +217,10 @@ explain_leases_of_name(struct explain *explain, const struct msg_leases_done *le
 	else if (count == 0)
 		explain_step(explain, "lease", "info", "none now: the sandbox gets one when it resolves the name");
 	else if (usable == 0)
-		explain_deny(explain, REASON_NEVER_ADDRESS, SNAPSHOT_NO_RULE);
+		explain_deny(explain, explain->address_reason, explain->address_rule);
+	if (count == 0 && snapshot_needs_place(explain->snapshot))
+		explain_step(explain, "place", "info",
+		    "its addresses are held against the rules by country and network when it is resolved");
 }
 
 static void
@@ -254,7 +305,8 @@ explain_by_addr(struct explain *explain, const struct msg_leases_done *leases)
 		return;
 	}
 	explain_step(explain, "address", "ok", "%s is not on the never list", explain->shown);
-	decision = snapshot_decide_addr(explain->snapshot, &target->addr, target->proto, target->port, clock_real_us());
+	explain_place(explain, &target->addr);
+	decision = explain_decide_addr(explain, &target->addr);
 	if (decision.reason == REASON_NO_RULE) {
 		if (decision.lapsed == SNAPSHOT_NO_RULE)
 			explain_step(explain, "rule", "info", "no rule is about this address");
@@ -286,6 +338,7 @@ explain_end(struct control_job *job, const struct msg_leases_done *leases)
 	}
 	explain->snapshot = sandbox->snapshot;
 	explain->route = &job->control->route;
+	explain->geo = &job->control->geo;
 	if (leases != NULL && leases->result.code != ERROR_NONE)
 		leases = NULL;
 	if (explain->target.is_addr)
@@ -348,7 +401,7 @@ explain_start(struct control_job *job)
 
 	if (explain != NULL) {
 		explain->steps = json_array();
-		explain->rule = SNAPSHOT_NO_RULE;
+		explain->rule = explain->address_rule = SNAPSHOT_NO_RULE;
 		job->data = explain;
 		job->data_free = explain_free;
 	}

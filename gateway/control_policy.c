@@ -35,34 +35,6 @@ policy_add_edits(struct policy *all, const struct policy *edits, struct error *e
 	return 0;
 }
 
-/* Only what the gateways enforce may be in force: a limit that nobody counts would be a promise broken in silence. */
-static int
-policy_check_enforced(const struct policy *policy, struct error *err)
-{
-	bool places = false;
-
-	for (size_t i = 0; i < policy->rule_count; i++)
-		places = places || policy->rules[i].kind == RULE_COUNTRY || policy->rules[i].kind == RULE_ASN;
-	if (places)
-		return error_set(err, ERROR_POLICY, "rules about countries and networks (asn) are not enforced by this version");
-	return 0;
-}
-
-int
-control_policy_setup(struct control *control, struct error *err)
-{
-	const char *file = control->options->organisation;
-
-	if (preset_dirs_open(control->options->preset_dir, &control->presets, err) < 0)
-		return -1;
-	if (file == NULL && access(POLICY_ORGANISATION_DEFAULT, F_OK) < 0 && errno == ENOENT)
-		return 0;
-	if (policy_read_file(file != NULL ? file : POLICY_ORGANISATION_DEFAULT, &control->organisation, err) < 0)
-		return error_prefix(err, "the organisation's policy");
-	control->has_organisation = true;
-	return 0;
-}
-
 /* The effective policy of a sandbox, ready to be compiled. */
 static int
 policy_lay(const struct control *control, const struct policy *sandbox, const struct policy *edits, int64_t applied_us,
@@ -76,12 +48,7 @@ policy_lay(const struct control *control, const struct policy *sandbox, const st
 	    .applied_us = applied_us,
 	};
 
-	if (policy_layers_merge(&layers, ret_all, err) < 0)
-		return -1;
-	if (policy_check_enforced(ret_all, err) == 0)
-		return 0;
-	policy_free(ret_all);
-	return -1;
+	return policy_layers_merge(&layers, ret_all, err);
 }
 
 /* Does it follow from its text alone: not from when it was applied, nor from files that may have changed since? */
@@ -153,6 +120,40 @@ control_policy_compile(struct control *control, const char *policy_text, const c
 	}
 	*ret_fd = fd;
 	return 0;
+}
+
+/* Alone, as it will lie under a sandbox without a policy: what is wrong with it should be heard now, not at each attach. */
+static int
+organisation_check(struct control *control, struct error *err)
+{
+	struct policy nothing;
+	struct snapshot *snapshot = NULL;
+	int fd = -1, rc;
+
+	policy_init(&nothing);
+	rc = control_policy_compile(control, NULL, "", clock_real_us(), &nothing, &fd, &snapshot, err);
+	if (rc == 0)
+		rc = control_places_check(control, snapshot, err);
+	snapshot_free(snapshot);
+	policy_free(&nothing);
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+int
+control_policy_setup(struct control *control, struct error *err)
+{
+	const char *file = control->options->organisation;
+
+	if (preset_dirs_open(control->options->preset_dir, &control->presets, err) < 0)
+		return -1;
+	if (file == NULL && access(POLICY_ORGANISATION_DEFAULT, F_OK) < 0 && errno == ENOENT)
+		return 0;
+	if (policy_read_file(file != NULL ? file : POLICY_ORGANISATION_DEFAULT, &control->organisation, err) < 0)
+		return error_prefix(err, "the organisation's policy");
+	control->has_organisation = true;
+	return organisation_check(control, err) < 0 ? error_prefix(err, "the organisation's policy") : 0;
 }
 
 static void
@@ -482,7 +483,8 @@ control_change_apply(struct control_job *job, struct control_sandbox *sandbox, s
 	if (control_policy_compile(job->control, change->replaces_file ? change->policy_text : sandbox->policy_text,
 		change->replaces_file ? change->policy_file : sandbox->policy_file,
 		change->replaces_file ? change->applied_us : sandbox->policy_applied_us, &change->edits, &change->fd,
-		&change->snapshot, &err) < 0) {
+		&change->snapshot, &err) < 0 ||
+	    control_places_check(job->control, change->snapshot, &err) < 0) {
 		control_job_fail(job, &err);
 		return;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. The addresses of an answer become reachable here, so here they are judged. Each address is held
  * against the never list and the host's own addresses; one bad address refuses the whole answer, because a name that
- * points into the inside is not to be trusted with the rest (CASES C-08). A deny rule by address only takes that address
- * away. What is left is multiplied with the ports that the policy opens for the name and sent to the keeper in batches.
+ * points into the inside is not to be trusted with the rest (CASES C-08). A deny rule by address, country or network only
+ * takes that address away. What is left is multiplied with the ports that the policy opens for the name and sent to the keeper in batches.
  * Only when the kernel has acknowledged the last batch does the name enter the lease table, and only then does the
  * guest get the answer (CASES C-13): a guest that connects at once finds the door open.
  *
@@ -79,22 +79,38 @@ struct lease_ports {
 	struct proto_port ports[DNS_LEASE_PORTS_MAX];
 };
 
+/* The first address that was taken away says why, should none be left. */
+static void
+lease_keep_denial(struct dns_query *query, const struct addr *addr, const struct decision *decision)
+{
+	if (query->denied_addr.family != 0)
+		return;
+	query->denial = *decision;
+	query->denied_addr = *addr;
+}
+
 /* Append the address's elements. False: it opens nothing, because deny rules take every port away. */
 static bool
 lease_elements(struct dns_query *query, const struct lease_ports *ports, const struct addr *addr)
 {
-	const struct snapshot *policy = query->server->sandbox->policy;
+	const struct sandbox *sandbox = query->server->sandbox;
 	size_t before = query->lease_count;
+	struct geo_place place = {0};
 
+	if (snapshot_needs_place(sandbox->policy))
+		geo_lookup(&sandbox->gateway->geo, addr, &place);
 	for (size_t i = 0; i < ports->count; i++) {
 		const struct proto_port *p = &ports->ports[i];
-		struct decision decision = snapshot_decide_addr(policy, addr, p->proto, p->port, clock_real_us());
+		struct decision decision = snapshot_decide_located(
+		    sandbox->policy, addr, &place.at, p->proto, p->port, clock_real_us());
 
 		/* Port 53 is ours in every sandbox; the keeper takes a lease for it as a sign of madness. */
 		if (p->port == 53 || p->port == 0)
 			continue;
-		if (decision.verdict != VERDICT_ALLOWED && decision.reason != REASON_NO_RULE)
+		if (decision.verdict != VERDICT_ALLOWED && decision.reason != REASON_NO_RULE) {
+			lease_keep_denial(query, addr, &decision);
 			continue;
+		}
 		query->leases[query->lease_count++] =
 		    (struct tap_lease){.addr = *addr, .proto = p->proto, .port = p->port};
 	}
@@ -122,6 +138,8 @@ lease_prepare(struct dns_query *query, struct lease_ports *ret_ports)
 	if (ret_ports->count > DNS_LEASE_PORTS_MAX)
 		ret_ports->count = DNS_LEASE_PORTS_MAX;
 	query->addr_count = query->lease_count = query->lease_sent = query->service_count = 0;
+	query->denial = (struct decision){.verdict = VERDICT_DENIED, .reason = REASON_RULE_DENY, .rule = SNAPSHOT_NO_RULE};
+	query->denied_addr = (struct addr){0};
 	free(query->leases);
 	query->leases = calloc(DNS_LEASE_ADDRS_MAX * (ret_ports->count + 1), sizeof(struct tap_lease));
 	return query->leases == NULL ? -ENOMEM : 0;
@@ -231,6 +249,24 @@ lease_refuse(struct dns_query *query, enum addr_worth worth)
 	return true;
 }
 
+/* Deny rules left no address: the record names the first one, where it is, and the rule. */
+static void
+lease_refuse_all(struct dns_query *query)
+{
+	const struct sandbox *sandbox = query->server->sandbox;
+	const char *why = gateway_place_detail(sandbox, query->denial.reason);
+	char text[ADDR_TEXT_MAX], where[GEO_PLACE_TEXT_MAX];
+	struct geo_place place;
+
+	geo_lookup(&sandbox->gateway->geo, &query->denied_addr, &place);
+	if (why == NULL)
+		why = geo_place_format(&place, where);
+	snprintf(query->detail, sizeof(query->detail), "%s%s%s", addr_format(&query->denied_addr, text),
+	    why[0] == '\0' ? "" : ": ", why);
+	query->decision.rule = query->denial.rule;
+	dns_query_finish_denied(query, query->denial.reason);
+}
+
 /* A and AAAA. The kernel is asked about those that are leased only: a lookup costs as much as the rest of the query. */
 static void
 lease_addresses(struct dns_query *query, const struct dns_answer *answer, const struct lease_ports *ports)
@@ -246,8 +282,7 @@ lease_addresses(struct dns_query *query, const struct dns_answer *answer, const 
 		if (lease_refuse(query, addr_judge_route(query, &query->addrs[i])))
 			return;
 	if (query->addr_count == 0) {
-		snprintf(query->detail, sizeof(query->detail), "every address is denied by an address rule");
-		dns_query_finish_denied(query, REASON_RULE_DENY);
+		lease_refuse_all(query);
 		return;
 	}
 	if (admitted < answer->addr_count)

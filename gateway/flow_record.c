@@ -118,7 +118,8 @@ flow_still_allowed(const struct flow *flow)
 	const struct snapshot *policy = flow->sandbox->policy;
 	const struct name *name = &flow->verdict.name;
 	int64_t now_us = clock_real_us();
-	struct decision by_addr = snapshot_decide_addr(policy, &flow->ends.dst, IPPROTO_TCP, flow->ends.dport, now_us);
+	struct decision by_addr =
+	    gateway_decide_addr(flow->sandbox, &flow->ends.dst, IPPROTO_TCP, flow->ends.dport, now_us);
 	struct decision by_name;
 
 	if ((flow->flags & RECORD_FLAG_ECH) != 0 && snapshot_ech(policy) == POLICY_ECH_DENY)

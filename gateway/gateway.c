@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The gateway role: its set-up, its sandboxes, and the keeper's messages.
  *
- * Set-up order: what needs the host's root (netlink route socket, TLS context) is opened first; then the process gives up
+ * Set-up order: what needs the host's root (netlink route socket, TLS context, databases of addresses) is opened first; then the process gives up
  * root directory, identity and system calls; only then does it tell the keeper that it is ready and gets sandboxes. */
 #include "gateway/gateway.h"
 
@@ -380,6 +380,8 @@ gateway_files_limit(void)
 int
 gateway_run(const struct options *options)
 {
+	const struct msg_ready ready = {0};
+	struct error err;
 	char empty[256];
 
 	log_init("gateway");
@@ -388,6 +390,8 @@ gateway_run(const struct options *options)
 	gateway.loop = loop_new();
 	if (gateway.loop == NULL || route_open(&gateway.route) < 0 || tls_hello_setup() < 0)
 		log_fatal("set-up");
+	if (options_open_geo(options, &gateway.geo, &err) < 0)
+		log_fatalx("%s", err.text);
 	memcpy(gateway.resolvers, options->resolvers, sizeof(gateway.resolvers));
 	gateway.resolver_count = options->resolver_count;
 	recorder_init(&gateway.recorder, gateway.loop, options->epoch);
@@ -400,6 +404,6 @@ gateway_run(const struct options *options)
 	confine_root(empty);
 	confine_identity(options->gateway_uid, options->group_gid);
 	confine_syscalls("gateway");
-	ipc_send(&gateway.link.ipc, MSG_READY, 0, NULL, 0, NULL, 0);
+	ipc_send(&gateway.link.ipc, MSG_READY, 0, &ready, sizeof(ready), NULL, 0);
 	return loop_run(gateway.loop) < 0 ? 1 : 0;
 }

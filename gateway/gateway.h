@@ -8,6 +8,7 @@
 #define POSTERN_GATEWAY_GATEWAY_H
 
 #include "base/loop.h"
+#include "gateway/geo.h"
 #include "gateway/lease.h"
 #include "gateway/link.h"
 #include "gateway/msg.h"
@@ -41,6 +42,7 @@ struct gateway {
 	struct recorder recorder;  /* records to the auditor */
 	struct link link;          /* requests to the keeper */
 	struct route route;        /* kernel route lookups in the host's namespace */
+	struct geo geo;            /* where addresses are */
 	struct gateway_resolver resolvers[GATEWAY_RESOLVERS_MAX];
 	size_t resolver_count;
 	struct dns_upstream *dns_upstream; /* owned by gateway/dns.c */
@@ -112,6 +114,12 @@ struct gateway_verdict {
 struct gateway_verdict gateway_judge(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, uint16_t port,
     const struct name *claim, enum name_source claim_source);
 
+/* What the policy says about an address: rules by prefix, country and network (snapshot_decide_located). */
+struct decision gateway_decide_addr(
+    const struct sandbox *sandbox, const struct addr *addr, uint8_t proto, uint16_t port, int64_t now_us);
+/* Why a place is not known: static text, or NULL when the database does not say. */
+const char *gateway_place_detail(const struct sandbox *sandbox, enum reason reason);
+
 /* Does mode: learn let through what no rule allows? TCP only: UDP needs a socket for each port, which only rules name. */
 static inline bool
 gateway_learns(const struct decision *decision, uint8_t proto)
@@ -126,6 +134,9 @@ const char *gateway_lapsed_detail(const struct sandbox *sandbox, uint32_t rule);
 void gateway_event_limit(struct sandbox *sandbox, enum limit_kind kind, struct limit limit, uint32_t rule);
 /* Record an event about a rule of the sandbox's policy. */
 void gateway_event_rule(struct sandbox *sandbox, enum event_kind kind, uint32_t rule);
+
+/* Fill country and network of the record's destination, for people who read the log: it decides nothing. */
+void gateway_record_place(const struct geo *geo, struct record_flow *flow);
 
 /* Fill the fields of a flow record that every path fills the same way (id, sandbox, time, addresses, verdict, rule). */
 void gateway_flow_record(struct sandbox *sandbox, struct record *ret_record, const struct addr *src, uint16_t sport,

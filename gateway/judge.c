@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The verdict on a connection: the three proofs of DESIGN section 1 in one place, for TCP and UDP alike.
  *
- * Order: never list and the host itself; deny by address; then the name. The name is proven when this sandbox holds a
+ * Order: never list and the host itself; deny by address, country and network; then the name. The name is proven when this sandbox holds a
  * live lease of (name, address) and, on inspected ports, the guest said the same name. Without a name proof an
  * address rule may allow; a deny rule on the name the guest claims still refuses it. */
 #include "gateway/gateway.h"
 
 #include "base/clock.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,6 +35,24 @@ judge_refused(const struct sandbox *sandbox, const struct decision *decision)
 		return judge_denied(REASON_EXPIRED, decision->lapsed, gateway_lapsed_detail(sandbox, decision->lapsed));
 	return judge_denied(decision->reason, decision->rule,
 	    decision->out_of_bounds ? "beyond what the organisation's policy allows" : NULL);
+}
+
+struct decision
+gateway_decide_addr(
+    const struct sandbox *sandbox, const struct addr *addr, uint8_t proto, uint16_t port, int64_t now_us)
+{
+	struct geo_place place;
+
+	if (!snapshot_needs_place(sandbox->policy))
+		return snapshot_decide_addr(sandbox->policy, addr, proto, port, now_us);
+	geo_lookup(&sandbox->gateway->geo, addr, &place);
+	return snapshot_decide_located(sandbox->policy, addr, &place.at, proto, port, now_us);
+}
+
+const char *
+gateway_place_detail(const struct sandbox *sandbox, enum reason reason)
+{
+	return reason == REASON_PLACE_UNKNOWN ? geo_lacks(&sandbox->gateway->geo, sandbox->policy) : NULL;
 }
 
 static struct gateway_verdict
@@ -139,9 +158,9 @@ gateway_judge(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, ui
 
 	if (judge_never(sandbox->gateway, dst, &verdict))
 		return verdict;
-	by_addr = snapshot_decide_addr(sandbox->policy, dst, proto, port, clock_real_us());
+	by_addr = gateway_decide_addr(sandbox, dst, proto, port, clock_real_us());
 	if (by_addr.verdict != VERDICT_ALLOWED && by_addr.reason != REASON_NO_RULE)
-		return judge_denied(by_addr.reason, by_addr.rule, NULL);
+		return judge_denied(by_addr.reason, by_addr.rule, gateway_place_detail(sandbox, by_addr.reason));
 	if (claim != NULL)
 		verdict = judge_claimed(sandbox, dst, proto, port, claim, claim_source);
 	else
@@ -158,6 +177,18 @@ gateway_judge(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, ui
 	if (verdict.reason == REASON_RULE_DENY || verdict.reason == REASON_NEVER_NAME)
 		return verdict;
 	return judge_allowed(by_addr.rule, NAME_SOURCE_CIDR, claim);
+}
+
+void
+gateway_record_place(const struct geo *geo, struct record_flow *flow)
+{
+	struct geo_place place;
+
+	geo_lookup(geo, &flow->dst, &place);
+	memcpy(flow->country, place.at.country, sizeof(flow->country));
+	flow->asn = place.at.asn;
+	static_assert(sizeof(flow->as_org) == sizeof(place.org), "an owner's name fits the record");
+	memcpy(flow->as_org, place.org, sizeof(flow->as_org));
 }
 
 void
@@ -184,6 +215,7 @@ gateway_flow_record(struct sandbox *sandbox, struct record *ret_record, const st
 	flow->name_len = verdict->name.len;
 	memcpy(flow->name, verdict->name.text, verdict->name.len);
 	flow->generation = sandbox->generation;
+	gateway_record_place(&sandbox->gateway->geo, flow);
 	if (verdict->detail != NULL)
 		snprintf(flow->detail, sizeof(flow->detail), "%s", verdict->detail);
 	if (verdict->learned) {

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "policy/quantity.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -93,6 +94,26 @@ keeper_record_gap(const struct keeper_role *gateway)
 	recorder_send(&keeper.recorder, &record, NULL);
 }
 
+/* With what the log's countries and networks come from: {"country_db": {"type","built"}}. The types need no escapes. */
+static void
+keeper_event_start(void)
+{
+	static const char *const members[] = {[GEO_COUNTRY] = "country_db", [GEO_ASN] = "asn_db"};
+	char databases[RECORD_DETAIL_MAX / 2] = "", built[QUANTITY_TEXT_MAX];
+	size_t len = 0;
+
+	for (size_t kind = 0; kind < GEO_KIND_MAX; kind++) {
+		const struct geo_about *about = &keeper.databases[kind];
+
+		if (about->type[0] != '\0')
+			len += (size_t)snprintf(databases + len, sizeof(databases) - len,
+			    ",\"%s\":{\"type\":\"%s\",\"built\":\"%s\"}", members[kind], about->type,
+			    quantity_format_instant(about->built_us, built));
+	}
+	keeper_event(EVENT_DAEMON_START, 0, "{\"version\":\"%s\",\"rootless\":%s%s}", POSTERN_VERSION,
+	    keeper.options->rootless ? "true" : "false", databases);
+}
+
 static void
 keeper_announce(void)
 {
@@ -103,8 +124,7 @@ keeper_announce(void)
 			return;
 	keeper_announced = true;
 	sd_notify(0, "READY=1");
-	keeper_event(EVENT_DAEMON_START, 0, "{\"version\":\"%s\",\"rootless\":%s}", POSTERN_VERSION,
-	    keeper.options->rootless ? "true" : "false");
+	keeper_event_start();
 	log_info("ready: %u gateway%s, control socket %s/control.sock", keeper.gateway_count,
 	    keeper.gateway_count == 1 ? "" : "s", keeper.options->runtime_dir);
 }

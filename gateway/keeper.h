@@ -86,6 +86,8 @@ struct keeper {
 	struct usage_table usage_next; /* control's word on the sandbox that it is about to attach */
 	int64_t usage_next_id;
 	int control_listen_fd;
+	struct geo_about databases[GEO_KIND_MAX]; /* as control has read them */
+	int geo_fds[GEO_KIND_MAX]; /* sealed copies of the databases of addresses, for gateways and control; 0: none */
 	bool host_chain;
 	bool stopping;
 	int64_t busy_ms;          /* when there was last a sandbox; 0: not looked yet */

@@ -371,6 +371,17 @@ keeper_from_auditor(struct ipc_message *message)
 	return true;
 }
 
+static bool
+keeper_ready_take(const struct keeper_role *role, const struct msg_ready *ready)
+{
+	for (size_t kind = 0; kind < GEO_KIND_MAX; kind++)
+		if (!geo_about_valid(&ready->databases[kind]))
+			return false;
+	if (role->kind == MSG_ROLE_CONTROL)
+		memcpy(keeper.databases, ready->databases, sizeof(keeper.databases));
+	return true;
+}
+
 bool
 keeper_message_handler(struct ipc *ipc, struct ipc_message *message)
 {
@@ -383,7 +394,7 @@ keeper_message_handler(struct ipc *ipc, struct ipc_message *message)
 	if ((message->header.size != size && !sized_by_count) || message->header.fd_count != fds)
 		return false;
 	if (message->header.type == MSG_READY) {
-		if (role->ready)
+		if (role->ready || !keeper_ready_take(role, message->body))
 			return false;
 		role->ready = true;
 		keeper_role_ready(role);

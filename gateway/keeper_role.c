@@ -109,16 +109,24 @@ keeper_role_environment(void)
 	return kept;
 }
 
+/* What becomes of the process: its arguments, and the descriptors that it keeps. */
+struct keeper_role_start {
+	char **argv, **environment;
+	int fds[1 + GEO_KIND_MAX];
+	size_t fd_count;
+};
+
 /* In the child: only async-signal-safe calls up to execve. */
 static void
-keeper_role_exec(int fd, char **argv, char **environment)
+keeper_role_exec(const struct keeper_role_start *start)
 {
 	sigset_t none;
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	fcntl(fd, F_SETFD, 0);
-	execve("/proc/self/exe", argv, environment);
+	for (size_t i = 0; i < start->fd_count; i++)
+		fcntl(start->fds[i], F_SETFD, 0);
+	execve("/proc/self/exe", start->argv, start->environment);
 	_exit(127);
 }
 
@@ -128,8 +136,7 @@ keeper_role_exec(int fd, char **argv, char **environment)
 static struct {
 	bool running;
 	sem_t asked, done;
-	int fd;
-	char **argv, **environment;
+	const struct keeper_role_start *start;
 	pid_t pid;
 } keeper_forker;
 
@@ -141,7 +148,7 @@ keeper_forker_main(void *unused)
 			;
 		keeper_forker.pid = fork();
 		if (keeper_forker.pid == 0)
-			keeper_role_exec(keeper_forker.fd, keeper_forker.argv, keeper_forker.environment);
+			keeper_role_exec(keeper_forker.start);
 		sem_post(&keeper_forker.done);
 	}
 	return unused;
@@ -159,15 +166,12 @@ keeper_role_fork_from_here(void)
 }
 
 static pid_t
-keeper_role_fork(int fd, char **argv)
+keeper_role_fork(const struct keeper_role_start *start)
 {
-	char **environment = keeper_role_environment();
 	pid_t pid;
 
 	if (keeper_forker.running) {
-		keeper_forker.fd = fd;
-		keeper_forker.argv = argv;
-		keeper_forker.environment = environment;
+		keeper_forker.start = start;
 		sem_post(&keeper_forker.asked);
 		while (sem_wait(&keeper_forker.done) < 0)
 			;
@@ -175,35 +179,69 @@ keeper_role_fork(int fd, char **argv)
 	}
 	pid = fork();
 	if (pid == 0)
-		keeper_role_exec(fd, argv, environment);
+		keeper_role_exec(start);
 	return pid;
+}
+
+/* Arguments of ours behind those that the keeper itself was given, and the longest list of both. */
+#define KEEPER_ROLE_OWN_ARGUMENTS 10
+#define KEEPER_ROLE_ARGUMENTS_MAX 128
+/* A number in an argument, and NUL. */
+#define KEEPER_ROLE_NUMBER_MAX 24
+
+static char **
+keeper_role_argument(char **at, const char *option, const char *value)
+{
+	/* The strings are not written to. */
+	*at++ = (char *)(uintptr_t)option;
+	*at++ = (char *)(uintptr_t)value;
+	return at;
+}
+
+/* The databases of addresses are for the roles that decide or explain. */
+static char **
+keeper_role_give_geo(
+    struct keeper_role_start *start, char **at, char ret_numbers[GEO_KIND_MAX][KEEPER_ROLE_NUMBER_MAX])
+{
+	static const char *const options[] = {[GEO_COUNTRY] = "--country-fd", [GEO_ASN] = "--asn-fd"};
+
+	for (size_t kind = 0; kind < GEO_KIND_MAX; kind++) {
+		if (keeper.geo_fds[kind] == 0)
+			continue;
+		snprintf(ret_numbers[kind], KEEPER_ROLE_NUMBER_MAX, "%d", keeper.geo_fds[kind]);
+		start->fds[start->fd_count++] = keeper.geo_fds[kind];
+		at = keeper_role_argument(at, options[kind], ret_numbers[kind]);
+	}
+	return at;
 }
 
 void
 keeper_role_spawn(struct keeper_role *role)
 {
-	char *argv[64], fd_text[16], epoch_text[24];
+	char *argv[KEEPER_ROLE_ARGUMENTS_MAX], **at = argv;
+	char fd_text[KEEPER_ROLE_NUMBER_MAX], epoch_text[KEEPER_ROLE_NUMBER_MAX];
+	char geo_texts[GEO_KIND_MAX][KEEPER_ROLE_NUMBER_MAX];
+	struct keeper_role_start start = {.argv = argv, .environment = keeper_role_environment()};
 	int fds[2];
-	size_t n = 0;
 
 	if (ipc_pair(fds) < 0)
 		log_fatal("socketpair");
 	role->epoch = keeper_next_epoch();
 	snprintf(fd_text, sizeof(fd_text), "%d", fds[1]);
 	snprintf(epoch_text, sizeof(epoch_text), "%llu", (unsigned long long)role->epoch);
-	while (keeper.argv[n] != NULL && n < 56) {
-		argv[n] = keeper.argv[n];
-		n++;
+	for (size_t n = 0; keeper.argv[n] != NULL; n++) {
+		if (n + KEEPER_ROLE_OWN_ARGUMENTS + 1 >= KEEPER_ROLE_ARGUMENTS_MAX)
+			log_fatalx("more than %zu arguments", n);
+		*at++ = keeper.argv[n];
 	}
-	/* The strings are not written to. */
-	argv[n++] = (char *)(uintptr_t)"--role";
-	argv[n++] = (char *)(uintptr_t)keeper_role_name(role);
-	argv[n++] = (char *)(uintptr_t)"--role-fd";
-	argv[n++] = fd_text;
-	argv[n++] = (char *)(uintptr_t)"--epoch";
-	argv[n++] = epoch_text;
-	argv[n] = NULL;
-	role->pid = keeper_role_fork(fds[1], argv);
+	at = keeper_role_argument(at, "--role", keeper_role_name(role));
+	at = keeper_role_argument(at, "--role-fd", fd_text);
+	at = keeper_role_argument(at, "--epoch", epoch_text);
+	start.fds[start.fd_count++] = fds[1];
+	if (role->kind != MSG_ROLE_AUDITOR)
+		at = keeper_role_give_geo(&start, at, geo_texts);
+	*at = NULL;
+	role->pid = keeper_role_fork(&start);
 	if (role->pid < 0)
 		log_fatalx("fork");
 	close(fds[1]);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the keeper makes before it serves anybody, in this order: directories, locks (one daemon per directory), control
- * socket; without root a user namespace of its own; a proof that the kernel has what is needed; the host's chain. Then it
+ * socket; copies of the databases of addresses; without root a user namespace of its own; a proof that the kernel has what is needed; the host's chain. Then it
  * gives up what it will not need again. */
 #include "gateway/keeper.h"
 
 #include "base/log.h"
 #include "gateway/confine.h"
+#include "gateway/sealed.h"
 
 #include <cap-ng.h>
 #include <errno.h>
@@ -212,6 +213,21 @@ keeper_host_table_name(const char *runtime_dir)
 		snprintf(keeper.host_table, sizeof(keeper.host_table), "postern-%08x", hash);
 }
 
+/* One copy for all roles, and for those that are started again later: they agree, whatever becomes of the files. */
+static void
+keeper_geo(const struct options *o)
+{
+	struct error err;
+
+	for (size_t kind = 0; kind < GEO_KIND_MAX; kind++) {
+		if (o->geo_files[kind] == NULL)
+			continue;
+		keeper.geo_fds[kind] = sealed_copy(o->geo_files[kind], &err);
+		if (keeper.geo_fds[kind] < 0)
+			log_fatalx("%s %s: %s", geo_kind_option((enum geo_kind)kind), o->geo_files[kind], err.text);
+	}
+}
+
 void
 keeper_setup(const struct options *options)
 {
@@ -222,6 +238,7 @@ keeper_setup(const struct options *options)
 	keeper_lock(options->runtime_dir);
 	keeper_lock(options->state_dir);
 	keeper_control_socket(options);
+	keeper_geo(options);
 	if (options->rootless)
 		keeper_own_userns();
 	if (tap_probe(&taps, &err) < 0)

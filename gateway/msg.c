@@ -11,7 +11,7 @@ struct msg_shape {
 };
 
 static const struct msg_shape msg_shapes[] = {
-	[MSG_READY] = {0, 0},
+	[MSG_READY] = {sizeof(struct msg_ready), 0},
 	[MSG_CHANNEL] = {sizeof(struct msg_channel), 1},
 	[MSG_RESULT] = {sizeof(struct msg_result), 0},
 	[MSG_ATTACH] = {sizeof(struct msg_attach), 1},

@@ -11,6 +11,7 @@
 #define POSTERN_GATEWAY_MSG_H
 
 #include "base/error.h"
+#include "gateway/geo.h"
 #include "policy/addr.h"
 #include "policy/name.h"
 #include "tap/tap.h"
@@ -19,7 +20,7 @@
 #include <stdint.h>
 
 enum msg_type {
-	MSG_READY = 1,      /* child -> keeper: set up and confined; no body */
+	MSG_READY = 1,      /* child -> keeper: set up and confined; struct msg_ready */
 	MSG_CHANNEL,        /* keeper -> any: struct msg_channel, 1 fd: a channel to the auditor, or (to it) from a sender */
 	MSG_RESULT,         /* answer to a request that has no own answer: struct msg_result */
 
@@ -56,6 +57,11 @@ enum msg_type {
 };
 
 enum msg_role { MSG_ROLE_KEEPER, MSG_ROLE_AUDITOR, MSG_ROLE_CONTROL, MSG_ROLE_GATEWAY };
+
+/* What the role has read: control says it, for the event of the start; from others all zero. */
+struct msg_ready {
+	struct geo_about databases[GEO_KIND_MAX];
+};
 
 struct msg_channel {
 	uint32_t role;  /* enum msg_role of the sender at the other end (to the auditor); MSG_ROLE_AUDITOR (to others) */

@@ -82,6 +82,18 @@ options_set_preset_dir(struct options *options, const char *value, struct error 
 }
 
 static int
+options_set_country_db(struct options *options, const char *value, struct error *err)
+{
+	return options_dir(&options->geo_files[GEO_COUNTRY], "--country-db", value, err);
+}
+
+static int
+options_set_asn_db(struct options *options, const char *value, struct error *err)
+{
+	return options_dir(&options->geo_files[GEO_ASN], "--asn-db", value, err);
+}
+
+static int
 options_set_gateway_user(struct options *options, const char *value, struct error *err)
 {
 	(void)err;
@@ -213,14 +225,32 @@ options_set_role(struct options *options, const char *value, struct error *err)
 }
 
 static int
-options_set_role_fd(struct options *options, const char *value, struct error *err)
+options_fd(int *ret_fd, const char *what, const char *value, struct error *err)
 {
 	unsigned long number;
 
 	if (options_number(value, 1024, &number) < 0)
-		return error_set(err, ERROR_USAGE, "--role-fd %s", value);
-	options->role_fd = (int)number;
+		return error_set(err, ERROR_USAGE, "%s %s", what, value);
+	*ret_fd = (int)number;
 	return 0;
+}
+
+static int
+options_set_role_fd(struct options *options, const char *value, struct error *err)
+{
+	return options_fd(&options->role_fd, "--role-fd", value, err);
+}
+
+static int
+options_set_country_fd(struct options *options, const char *value, struct error *err)
+{
+	return options_fd(&options->geo_fds[GEO_COUNTRY], "--country-fd", value, err);
+}
+
+static int
+options_set_asn_fd(struct options *options, const char *value, struct error *err)
+{
+	return options_fd(&options->geo_fds[GEO_ASN], "--asn-fd", value, err);
 }
 
 static int
@@ -264,6 +294,8 @@ static const struct option_row option_rows[] = {
 	{"retain-size", "SIZE", options_set_retain_size, "drop the oldest beyond this size (default: 10GiB), or unlimited"},
 	{"organisation", "FILE", options_set_organisation, "policy under every sandbox's (default: /etc/postern/organisation.yaml, if there)"},
 	{"preset-dir", "DIR", options_set_preset_dir, "where presets are looked up (default: /usr/share/postern/presets)"},
+	{"country-db", "FILE", options_set_country_db, "database of countries, .mmdb: for rules by country and for the log"},
+	{"asn-db", "FILE", options_set_asn_db, "database of networks (ASN), .mmdb: for rules by asn and for the log"},
 	{"runtime-dir", "DIR", options_set_runtime_dir, "control socket and lock (default: /run/postern)"},
 	{"state-dir", "DIR", options_set_state_dir, "sandboxes, policies, audit/audit.db (default: /var/lib/postern)"},
 	{"netns-dir", "DIR", options_set_netns_dir, "where namespaces get their names (default: /run/netns)"},
@@ -277,6 +309,8 @@ static const struct option_row option_rows[] = {
 	{"role", "", options_set_role, NULL},
 	{"role-fd", "", options_set_role_fd, NULL},
 	{"epoch", "", options_set_epoch, NULL},
+	{"country-fd", "", options_set_country_fd, NULL},
+	{"asn-fd", "", options_set_asn_fd, NULL},
 };
 #define OPTION_ROWS (sizeof(option_rows) / sizeof(option_rows[0]))
 
@@ -402,6 +436,8 @@ options_read(struct options *options, int argc, char **argv, struct error *err)
 	options->runtime_dir = paths_own_runtime_dir();
 	options->state_dir = paths_own_state_dir();
 	options->netns_dir = "/run/netns";
+	options->geo_files[GEO_COUNTRY] = paths_country_db();
+	options->geo_files[GEO_ASN] = paths_asn_db();
 	options->gateway_user = "postern-gateway";
 	options->audit_user = "postern-audit";
 	options->control_user = "postern-control";
@@ -419,4 +455,19 @@ options_read(struct options *options, int argc, char **argv, struct error *err)
 	if (options->resolver_count == 0)
 		return error_set(err, ERROR_USAGE, "no resolver: " OPTIONS_RESOLV_CONF " names none; give --resolver ADDRESS");
 	return options->probe ? 0 : options_resolve_users(options, err);
+}
+
+int
+options_open_geo(const struct options *options, struct geo *ret_geo, struct error *err)
+{
+	for (size_t kind = 0; kind < GEO_KIND_MAX; kind++) {
+		const char *file = options->geo_files[kind] == NULL ? "?" : options->geo_files[kind];
+
+		if (options->geo_fds[kind] == 0)
+			continue;
+		if (geo_open(ret_geo, (enum geo_kind)kind, options->geo_fds[kind], file, err) < 0)
+			return -1;
+		close(options->geo_fds[kind]);
+	}
+	return 0;
 }

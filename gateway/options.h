@@ -19,6 +19,7 @@ struct options {
 	unsigned int gateways;   /* --gateways: gateway processes, 1..16; one per core up to 4 */
 	const char *organisation; /* --organisation: NULL: the default file, which need not exist */
 	const char *preset_dir;   /* --preset-dir; NULL: the default ones */
+	const char *geo_files[GEO_KIND_MAX]; /* --country-db, POSTERN_COUNTRY_DB; --asn-db, POSTERN_ASN_DB; NULL: none */
 	unsigned int exit_idle_s; /* --exit-idle: stop after so long without a sandbox; 0: never */
 	uint32_t retain_s;        /* --retain-for: records older than this are dropped; 0: never */
 	uint64_t retain_bytes;    /* --retain-size: and the oldest of a database larger than this; 0: never */
@@ -29,6 +30,7 @@ struct options {
 	const char *role;        /* --role: "gateway", "auditor", "control"; NULL: the keeper */
 	int role_fd;             /* --role-fd: channel to the keeper */
 	uint64_t epoch;          /* --epoch: of this process; upper part of its record ids */
+	int geo_fds[GEO_KIND_MAX]; /* --country-fd, --asn-fd: sealed copies of geo_files; 0: none */
 	uid_t gateway_uid, audit_uid, control_uid; /* resolved; all the caller's when rootless */
 	gid_t group_gid;
 };
@@ -36,6 +38,9 @@ struct options {
 /* Fill *options from the command line, the environment and /etc/resolv.conf. 0, or -1 with ERROR_USAGE or NOT_FOUND.
  * --help and --version print and exit. Strings point into argv and the environment. */
 int options_read(struct options *options, int argc, char **argv, struct error *err);
+
+/* In a role: read the databases of addresses that the keeper handed over. 0, or -1 with the option and the remedy. */
+int options_open_geo(const struct options *options, struct geo *ret_geo, struct error *err);
 
 /* What each role runs after posternd.c parsed the options. Each sets itself up, confines itself, sends MSG_READY, and
  * returns the exit status. */

@@ -168,6 +168,7 @@ refused_open(
 		flow.sport = packet->sport;
 		flow.dport = packet->dport;
 		flow.proto = packet->proto;
+		gateway_record_place(&log->gateway->geo, &flow);
 	}
 	refused_detail(log, packet, row, &flow);
 	return tally_open(&log->tally, key, &flow, 1);

@@ -260,7 +260,7 @@ udp_flow_allowed(const struct sandbox *sandbox, const struct udp_flow *flow)
 {
 	const struct udp_key *key = &flow->key;
 	int64_t now_us = clock_real_us();
-	struct decision by_addr = snapshot_decide_addr(sandbox->policy, &key->dst, IPPROTO_UDP, key->dport, now_us);
+	struct decision by_addr = gateway_decide_addr(sandbox, &key->dst, IPPROTO_UDP, key->dport, now_us);
 
 	if (by_addr.verdict == VERDICT_ALLOWED && flow->name.len == 0)
 		return true;
