@@ -34,14 +34,21 @@ const char cli_log_usage[] =
     "  --until TIME              before then\n"
     "  -n, --lines N             only the last N (200; with --since: all)\n"
     "  -f, --follow              wait for more; an open connection is shown again when it is closed\n"
-    "  -o, --output FORMAT       short, or json: one object a line, see postern-audit(5)\n"
+    "  -o, --output FORMAT       short; wide: more of each, on one line;\n"
+    "                            json: one object a line, see postern-audit(5)\n"
     "  --db FILE                 read this database\n"
     "  -h, --help                this text\n";
+
+enum log_format { LOG_FORMAT_SHORT, LOG_FORMAT_WIDE, LOG_FORMAT_JSON, LOG_FORMAT_MAX };
+
+static const char *const log_formats[] = {"short", "wide", "json"};
+_Static_assert(sizeof(log_formats) / sizeof(log_formats[0]) == LOG_FORMAT_MAX, "a word for each format");
 
 struct log_options {
 	struct query_filter filter;
 	char db[PATH_MAX];
-	bool lines_set, follow, json, colour;
+	enum log_format format;
+	bool lines_set, follow, colour;
 };
 
 enum log_option {
@@ -112,9 +119,13 @@ log_set_lines(struct log_options *options, const char *text, struct error *err)
 static int
 log_set_output(struct log_options *options, const char *text, struct error *err)
 {
-	options->json = strcmp(text, "json") == 0;
-	return options->json || strcmp(text, "short") == 0 ? 0
-							   : error_set(err, ERROR_USAGE, "-o %s: short or json", text);
+	for (unsigned int i = 0; i < LOG_FORMAT_MAX; i++) {
+		if (strcmp(text, log_formats[i]) != 0)
+			continue;
+		options->format = (enum log_format)i;
+		return 0;
+	}
+	return error_set(err, ERROR_USAGE, "-o %s: short, wide or json", text);
 }
 
 static int
@@ -206,10 +217,20 @@ log_read_options(int argc, char **argv, struct log_options *options, struct erro
 static int
 log_print(const struct log_options *options, const struct query_row *row, struct error *err)
 {
-	if (!options->json)
+	switch (options->format) {
+	case LOG_FORMAT_SHORT:
 		render_short(stdout, row, options->colour);
-	else if (render_json(stdout, row) < 0)
-		return error_set(err, ERROR_SYSTEM, "out of memory");
+		break;
+	case LOG_FORMAT_WIDE:
+		render_wide(stdout, row, options->colour);
+		break;
+	case LOG_FORMAT_JSON:
+		if (render_json(stdout, row) < 0)
+			return error_set(err, ERROR_SYSTEM, "out of memory");
+		break;
+	case LOG_FORMAT_MAX:
+		break;
+	}
 	return 0;
 }
 
@@ -285,7 +306,7 @@ log_run(const struct log_options *options, struct error *err)
 int
 cli_log(int argc, char **argv)
 {
-	struct log_options options = {.json = false};
+	struct log_options options = {.format = LOG_FORMAT_SHORT};
 	char safe[ERROR_TEXT_MAX];
 	struct error err;
 	int rc = log_read_options(argc, argv, &options, &err);

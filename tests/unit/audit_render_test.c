@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <time.h>
 
-static char *short_line, *json_line;
+static char *short_line, *wide_line, *json_line;
 
 static void
 render(const struct query_row *row, bool colour)
@@ -15,7 +15,12 @@ render(const struct query_row *row, bool colour)
 	FILE *out;
 
 	free(short_line);
+	free(wide_line);
 	free(json_line);
+	out = open_memstream(&wide_line, &size);
+	assert_non_null(out);
+	render_wide(out, row, colour);
+	fclose(out);
 	out = open_memstream(&short_line, &size);
 	assert_non_null(out);
 	render_short(out, row, colour);
@@ -78,6 +83,50 @@ test_a_connection(void **state)
 	    "\"end\":\"fin\",\"closed\":\"2023-11-14T22:13:21.326912Z\",\"count\":1}\n");
 	render(&row, true);
 	assert_non_null(strstr(short_line, "\x1b[32mallowed\x1b[0m  tcp"));
+}
+
+/* Everything that a row may hold, with its unit. */
+static void
+test_a_rich_connection(void **state)
+{
+	struct query_row row = connection();
+
+	(void)state;
+	row.tls_version = (struct query_number){true, 0x0304};
+	row.ja4 = text("t13d1516h2_8daaf6152771_e5627efa2ab1");
+	row.http_method = text("GET");
+	row.country = text("US");
+	row.asn = (struct query_number){true, 36459};
+	row.as_org = text("GITHUB");
+	row.dns_us = (struct query_number){true, 12500};
+	row.hello_us = (struct query_number){true, 800};
+	row.connect_us = (struct query_number){true, 20001};
+	row.first_byte_us = (struct query_number){true, 1041000};
+	row.packets_out = (struct query_number){true, 12};
+	row.packets_in = (struct query_number){true, 34};
+	row.community_id = text("1:LQU9qZlK+B5F3KDmev6m5PMibrg=");
+	row.up_src = text("2001:db8::5");
+	row.up_sport = (struct query_number){true, 50000};
+	row.up_community_id = text("1:d/FP5EW3wiY1vCndhwleRRKHowQ=");
+	render(&row, false);
+	assert_non_null(strstr(json_line,
+	    "\"alpn\":\"h2\",\"tls_version\":\"TLSv1.3\",\"ja4\":\"t13d1516h2_8daaf6152771_e5627efa2ab1\","
+	    "\"http_method\":\"GET\",\"ech\":true,\"tunnel\":false,\"country\":\"US\",\"asn\":36459,"
+	    "\"as_org\":\"GITHUB\",\"dns_us\":12500,\"hello_us\":800,\"connect_us\":20001,\"first_byte_us\":1041000,"
+	    "\"bytes_out\":1234,\"bytes_in\":5678901,\"packets_out\":12,\"packets_in\":34,\"dur_ms\":1203.456,"));
+	assert_non_null(strstr(json_line,
+	    "\"community_id\":\"1:LQU9qZlK+B5F3KDmev6m5PMibrg=\",\"up_src\":\"2001:db8::5\",\"up_sport\":50000,"
+	    "\"up_community_id\":\"1:d/FP5EW3wiY1vCndhwleRRKHowQ=\",\"count\":1}"));
+	/* The wide line is the short one and more. */
+	assert_memory_equal(wide_line, short_line, strlen(short_line) - 1);
+	assert_string_equal(wide_line + strlen(short_line) - 1,
+	    "  src=172.16.0.2:40000  up=[2001:db8::5]:50000  proof=sni  tls=TLSv1.3  "
+	    "ja4=t13d1516h2_8daaf6152771_e5627efa2ab1  alpn=h2  method=GET  country=US  asn=36459  as=GITHUB  "
+	    "dns=12.500ms  hello=0.800ms  connect=20.001ms  first=1041.000ms  packets=12/34  "
+	    "id=1:LQU9qZlK+B5F3KDmev6m5PMibrg=  up_id=1:d/FP5EW3wiY1vCndhwleRRKHowQ=\n");
+	row.tls_version.value = 0x7f1c;
+	render(&row, false);
+	assert_non_null(strstr(json_line, "\"tls_version\":\"0x7f1c\""));
 }
 
 static void
@@ -144,6 +193,16 @@ test_dns(void **state)
 	assert_non_null(strstr(json_line,
 	    "\"qname\":\"github.com\",\"qtype\":\"A\",\"rcode\":\"NOERROR\","
 	    "\"answers\":[\"CNAME x.example\",\"A 140.82.121.4\"],\"ttl\":60,\"rtt_ms\":12.5"));
+	assert_null(strstr(json_line, "\"entropy\""));
+	row.leases = (struct query_number){true, 1};
+	row.domain = text("github.com");
+	row.entropy = (struct query_number){true, 105};
+	render(&row, false);
+	assert_non_null(
+	    strstr(json_line, "\"rtt_ms\":12.5,\"leases\":1,\"domain\":\"github.com\",\"entropy\":1.05,\"count\":1}"));
+	assert_non_null(strstr(wide_line,
+	    "  ttl 60  src=172.16.0.2:0  server=8.8.8.8:53  proto=udp  upstream=12.500ms  leases=1  "
+	    "domain=github.com  entropy=1.05\n"));
 	row.verdict = VERDICT_DENIED;
 	row.reason = REASON_NO_RULE;
 	row.rcode = 3;
@@ -187,10 +246,10 @@ test_an_event(void **state)
 static void
 check_lines(void)
 {
-	char *const lines[] = {short_line, json_line};
+	char *const lines[] = {short_line, wide_line, json_line};
 	json_t *object;
 
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < 3; i++) {
 		size_t len = strlen(lines[i]);
 
 		assert_true(len > 0 && lines[i][len - 1] == '\n');
@@ -216,6 +275,10 @@ case_F_28_hostile_bytes_in_every_text(void **state)
 	static const size_t places[] = {offsetof(struct query_row, sandbox), offsetof(struct query_row, src),
 	    offsetof(struct query_row, dst), offsetof(struct query_row, name), offsetof(struct query_row, name_raw),
 	    offsetof(struct query_row, rule), offsetof(struct query_row, detail), offsetof(struct query_row, alpn),
+	    offsetof(struct query_row, ja4), offsetof(struct query_row, http_method),
+	    offsetof(struct query_row, country), offsetof(struct query_row, as_org),
+	    offsetof(struct query_row, community_id), offsetof(struct query_row, up_src),
+	    offsetof(struct query_row, up_community_id), offsetof(struct query_row, domain),
 	    offsetof(struct query_row, answers)};
 
 	(void)state;
@@ -279,6 +342,9 @@ test_numbers_outside_their_enums(void **state)
 			row.ts_us = row.verdict = row.reason = row.end = row.event = row.name_source = row.proto =
 			    numbers[i];
 			row.qtype = row.rcode = row.count = row.dport = row.flags = numbers[i];
+			row.tls_version = row.asn = row.dns_us = row.packets_out = row.packets_in = row.up_sport =
+			    row.leases = row.entropy = (struct query_number){true, numbers[i]};
+			row.up_src = text("192.0.2.1");
 			row.bytes_out.value = row.duration_us.value = row.closed_us.value = numbers[i];
 			render(&row, false);
 			check_lines();
@@ -315,6 +381,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_a_connection),
+	    cmocka_unit_test(test_a_rich_connection),
 	    cmocka_unit_test(test_refused_packets),
 	    cmocka_unit_test(test_dns),
 	    cmocka_unit_test(test_an_event),

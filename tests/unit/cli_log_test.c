@@ -159,7 +159,7 @@ test_exit_status(void **state)
 	    {{"--since", "soon"}, 2, "not a time"},
 	    {{"--host", "a..b"}, 2, "--host"},
 	    {{"--kind", "x"}, 2, "connection, dns or event"},
-	    {{"-o", "xml"}, 2, "short or json"},
+	    {{"-o", "xml"}, 2, "short, wide or json"},
 	    {{"-n", "x"}, 2, "not a number"},
 	    {{"-n", "-1"}, 2, "not a number"},
 	    {{"--nonsense"}, 2, "--help"},
