@@ -156,8 +156,8 @@ lease_commit(struct dns_query *query)
 		return;
 	}
 	for (size_t i = 0; i < query->addr_count; i++) {
-		int rc = lease_add(
-		    &sandbox->leases, &query->question.name, &query->addrs[i], query->lifetime_s + LEASE_GRACE_S);
+		int rc = lease_add(&sandbox->leases, &query->question.name, &query->addrs[i],
+		    query->lifetime_s + LEASE_GRACE_S, query->upstream_us);
 
 		if (rc < 0) {
 			dns_query_finish_broken(
@@ -165,6 +165,7 @@ lease_commit(struct dns_query *query)
 			return;
 		}
 	}
+	query->leased = true;
 	dns_query_finish_allowed(query, DNS_NOERROR, true);
 }
 

@@ -70,6 +70,7 @@ struct dns_query {
 	uint16_t rcode; /* enum dns_rcode */
 	uint16_t ede;   /* DNS_EDE_* */
 	bool data;      /* the answer holds chain and records */
+	bool leased;    /* addrs are in the lease table */
 	bool hinfo;
 	char detail[128];
 };

@@ -93,6 +93,7 @@ dns_record_send(const struct dns_query *query)
 	dns->ede = query->ede;
 	dns->ttl_s = query->data ? query->ttl_s : 0;
 	dns->upstream_us = query->upstream_us;
+	dns->leases = query->leased ? (uint16_t)query->addr_count : 0;
 	dns->generation = query->generation;
 	memcpy(dns->detail, query->detail, sizeof(dns->detail));
 	record_qname(&query->question, dns);

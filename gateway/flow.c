@@ -21,6 +21,7 @@
  * flow_end closes, completes the record and takes the flow off its list, and the memory goes with loop_defer. */
 #include "gateway/flow.h"
 
+#include "base/clock.h"
 #include "policy/addr.h"
 
 #include <errno.h>
@@ -188,6 +189,17 @@ flow_durable_handler(struct recorder_wait *wait)
 		flow_http_resume(flow);
 }
 
+/* The kernel has chosen our end of the connection to the origin. */
+static void
+flow_note_source(struct flow *flow)
+{
+	struct sockaddr_storage sa = {0};
+	socklen_t len = sizeof(sa);
+
+	if (getsockname(flow->origin_fd, (struct sockaddr *)&sa, &len) == 0)
+		(void)addr_from_sockaddr((const struct sockaddr *)&sa, &flow->up_src, &flow->up_sport);
+}
+
 /* The last look at the exact sockaddr, then connect. 0 or -errno. */
 static int
 flow_connect(struct flow *flow)
@@ -197,8 +209,10 @@ flow_connect(struct flow *flow)
 
 	if (addr_verdict((const struct sockaddr *)&sa) != NULL)
 		return -EACCES;
+	flow->dialled_us = clock_mono_us();
 	if (connect(flow->origin_fd, (const struct sockaddr *)&sa, sa_len) < 0 && errno != EINPROGRESS)
 		return -errno;
+	flow_note_source(flow);
 	flow->origin.fd = flow->origin_fd;
 	return loop_source_add(flow_loop(flow), &flow->origin, EPOLLOUT);
 }
@@ -384,8 +398,11 @@ flow_pump(struct flow *flow, bool out, bool back)
 		relay_pump(&flow->out, flow->guest_fd, flow->origin_fd);
 	if (flow->state != FLOW_RELAYING)
 		return;
-	if (back)
+	if (back) {
 		relay_pump(&flow->back, flow->origin_fd, flow->guest_fd);
+		if (flow->first_byte_us == 0 && (flow->back.bytes > 0 || flow->back.stuck > 0))
+			flow->first_byte_us = flow_since_us(flow->began_us);
+	}
 	if (flow_meter_count(flow))
 		flow_settle(flow);
 }
@@ -442,6 +459,7 @@ flow_connected(struct flow *flow, int error)
 		return;
 	}
 	flow->connected = true;
+	flow->connect_us = flow_since_us(flow->dialled_us);
 	if (flow->durable)
 		flow_establish(flow);
 	else if (loop_source_set(flow_loop(flow), &flow->origin, 0) < 0)
@@ -527,6 +545,7 @@ flow_new(struct flow_list *list, int guest_fd, const struct flow_ends *ends)
 	flow->ends = *ends;
 	flow->guest_fd = guest_fd;
 	flow->origin_fd = -1;
+	flow->began_us = clock_mono_us();
 	flow->guest = (struct loop_source){.fd = guest_fd, .handler = flow_guest_handler};
 	flow->origin = (struct loop_source){.fd = -1, .handler = flow_origin_handler};
 	flow->timer.handler = flow_timer_handler;

@@ -70,8 +70,10 @@ struct flow_ends {
 struct flow_said {
 	const uint8_t *claim; /* the name as the guest said it, raw */
 	size_t claim_len;
-	const char *alpn; /* ALPN offered, or the HTTP method; NULL for none */
-	uint8_t flags;    /* RECORD_FLAG_* */
+	const struct tls_hello *hello; /* NULL for none */
+	const char *method;            /* of the HTTP request; NULL for none */
+	int64_t hello_us;              /* until hello or head was complete; 0: it was not */
+	uint8_t flags;                 /* RECORD_FLAG_* */
 };
 
 /* The connections of one sandbox. */
@@ -87,9 +89,16 @@ struct flow_buffer {
 	size_t len, size;
 };
 
+/* TCP segments on the guest's side. */
+struct flow_segments {
+	uint32_t out, in; /* from the guest, to it; they wrap */
+};
+
 struct flow_http {
 	struct http_request parser;
 	size_t ready;        /* bytes at the buffer's front that may pass */
+	int64_t read_us;     /* clock_mono_us of the last read from the guest */
+	int64_t head_us;     /* likewise, of the read that brought the first byte of a head still incomplete; else 0 */
 	bool status_awaited; /* an Upgrade was allowed; the start of the origin's answer decides what follows */
 	bool status_partial; /* less than that start was there once; SO_RCVLOWAT waits for all of it */
 	bool pending;        /* another host's request was allowed; its record is under way */
@@ -111,6 +120,13 @@ struct flow {
 	uint64_t record_id;             /* the open record; 0: none */
 	struct recorder_wait wait;
 	int64_t opened_us; /* clock_mono_us of the open record */
+	int64_t began_us;  /* likewise: accepted, or the first byte of the request that the record is about was read */
+	int64_t dialled_us;                /* likewise: connect was called */
+	int64_t connect_us, first_byte_us; /* as in struct record_close */
+	struct addr up_src;                /* our own end of the connection to the origin */
+	uint16_t up_sport;
+	struct flow_segments segments; /* of records before the open one */
+	struct progress progress;
 	uint8_t flags;     /* RECORD_FLAG_* */
 	bool durable, connected;
 	struct meter_ticket ticket; /* held while a record is open */
@@ -155,7 +171,14 @@ void flow_close_in_order(int fd);
 /* A socket for the origin, in the host's namespace. -1 with errno. */
 int flow_origin_socket(const struct flow_ends *ends);
 
+/* What the kernel counted on the guest's socket: all segments but the SYN that made it, those without payload and those
+ * sent again included. False when it does not say. */
+bool flow_count_segments(int fd, struct flow_segments *ret_segments);
+
 /* flow_record.c: records and verdicts of flows. */
+
+/* Microseconds since a clock_mono_us; at least 1, since 0 says "did not happen". */
+int64_t flow_since_us(int64_t began_us);
 
 /* A verdict of our own, with no rule behind it. detail: static text or NULL. */
 struct gateway_verdict flow_verdict(enum verdict verdict, enum reason reason, const char *detail);

@@ -15,6 +15,7 @@
  * "HTTP/1.1 101" makes the direction opaque and it is spliced from there; anything else, and requests follow as before. */
 #include "gateway/flow.h"
 
+#include "base/clock.h"
 #include "base/escape.h"
 
 #include <errno.h>
@@ -40,8 +41,15 @@ flow_http_said(const struct http_head *head)
 {
 	return (struct flow_said){.claim = head->claim,
 	    .claim_len = head->claim_len,
-	    .alpn = head->method,
+	    .method = head->method,
 	    .flags = head->websocket ? RECORD_FLAG_TUNNEL : 0};
+}
+
+/* RELAYING: when the first byte of the head that is complete now was read. */
+static int64_t
+flow_http_began_us(const struct flow_http *http)
+{
+	return http->head_us != 0 ? http->head_us : http->read_us;
 }
 
 static struct gateway_verdict
@@ -65,6 +73,7 @@ flow_http_open(struct flow *flow, const struct gateway_verdict *verdict, const s
 {
 	struct flow_said said = flow_http_said(first);
 
+	said.hello_us = flow_since_us(flow->began_us);
 	flow->http->status_awaited = first->websocket;
 	flow_open(flow, verdict, &said);
 }
@@ -97,6 +106,7 @@ flow_http_read(struct flow *flow)
 	verdict = flow_http_judge(flow, &first);
 	if (verdict.verdict != VERDICT_ALLOWED) {
 		said = flow_http_said(&first);
+		said.hello_us = flow_since_us(flow->began_us);
 		flow_refuse(flow, &verdict, &said);
 		return;
 	}
@@ -121,11 +131,14 @@ flow_http_incomplete(struct flow *flow, const char *detail)
 	flow_refuse(flow, &verdict, &said);
 }
 
-/* RELAYING: the next request cannot pass: its own record, and an end to the connection. */
+/* RELAYING: the next request cannot pass: its own record, and an end to the connection. whole: its head is complete. */
 static enum flow_http_turn
-flow_http_cut(struct flow *flow, const struct gateway_verdict *verdict)
+flow_http_cut(struct flow *flow, const struct gateway_verdict *verdict, bool whole)
 {
 	struct flow_said said = flow_http_said(&flow->http->parser.head);
+
+	if (whole)
+		said.hello_us = flow_since_us(flow_http_began_us(flow->http));
 
 	flow_record_refused(flow->sandbox, &flow->ends, verdict, &said);
 	flow_end(flow, END_NEXT_HOST, VERDICT_ALLOWED, REASON_ALLOWED, true);
@@ -140,7 +153,7 @@ flow_http_fault(struct flow *flow)
 	struct gateway_verdict verdict = flow_verdict(VERDICT_DENIED, parser->head.reason, parser->head.detail);
 
 	if (!parser->in_body)
-		return flow_http_cut(flow, &verdict);
+		return flow_http_cut(flow, &verdict, false);
 	flow_end(flow, END_POLICY, VERDICT_ALLOWED, parser->head.reason, true);
 	return FLOW_HTTP_OVER;
 }
@@ -156,8 +169,10 @@ flow_http_next_host(struct flow *flow)
 	if (verdict.verdict == VERDICT_ALLOWED && !recorder_ready(&flow->sandbox->gateway->recorder))
 		verdict = flow_verdict(VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, NULL);
 	if (verdict.verdict != VERDICT_ALLOWED || !flow_meter_next(flow, &verdict))
-		return flow_http_cut(flow, &verdict);
+		return flow_http_cut(flow, &verdict, true);
 	flow_record_close(flow, END_NEXT_HOST, VERDICT_ALLOWED, REASON_ALLOWED);
+	flow->began_us = flow_http_began_us(flow->http);
+	said.hello_us = flow_since_us(flow->began_us);
 	flow->verdict = verdict;
 	if (flow_record_open(flow, &said) < 0 ||
 	    loop_timer_set(flow->sandbox->gateway->loop, &flow->timer, GATEWAY_CONNECT_MS) < 0) {
@@ -261,6 +276,7 @@ flow_http_fill(struct flow *flow, bool *ret_more)
 	n = recv(flow->guest_fd, flow->in.bytes + flow->in.len, flow->in.size - flow->in.len, MSG_DONTWAIT);
 	if (n > 0) {
 		flow->in.len += (size_t)n;
+		flow->http->read_us = clock_mono_us();
 		*ret_more = true;
 		return RELAY_READING;
 	}
@@ -284,12 +300,17 @@ static void
 flow_http_rest(struct flow *flow)
 {
 	struct loop *loop = flow->sandbox->gateway->loop;
+	struct flow_http *http = flow->http;
 
+	if (!http_request_in_head(&http->parser, flow->in.len))
+		http->head_us = 0;
+	else if (http->head_us == 0)
+		http->head_us = http->read_us;
 	if (flow->in.len == 0 || flow->out.status == RELAY_FINISHED)
 		flow_buffer_free(flow);
-	if (flow->http->pending)
+	if (http->pending)
 		return; /* the timer is the record's */
-	if (!http_request_in_head(&flow->http->parser, flow->in.len) || flow->out.status != RELAY_READING)
+	if (!http_request_in_head(&http->parser, flow->in.len) || flow->out.status != RELAY_READING)
 		loop_timer_stop(loop, &flow->timer);
 	else if (!loop_timer_armed(&flow->timer) && loop_timer_set(loop, &flow->timer, GATEWAY_HEAD_MS) < 0)
 		flow_end(flow, END_ERROR, VERDICT_ALLOWED, REASON_INTERNAL_ERROR, true);
@@ -302,7 +323,7 @@ flow_http_late(struct flow *flow)
 	    flow_verdict(VERDICT_DENIED, REASON_HTTP_MALFORMED, "request head not complete in time");
 
 	if (flow->http != NULL && !flow->http->pending)
-		flow_http_cut(flow, &verdict);
+		flow_http_cut(flow, &verdict, false);
 	else
 		flow_end(flow, END_ERROR, VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, true);
 }
@@ -393,7 +414,7 @@ flow_http_status_text(const struct gateway_verdict *verdict)
 bool
 flow_http_answer(struct flow *flow, const struct gateway_verdict *verdict, const struct flow_said *said)
 {
-	bool bodiless = said->alpn != NULL && strcmp(said->alpn, "HEAD") == 0;
+	bool bodiless = said->method != NULL && strcmp(said->method, "HEAD") == 0;
 	char host[256], body[1024], answer[2048];
 	int body_len, len;
 

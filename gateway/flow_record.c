@@ -2,7 +2,9 @@
 #include "gateway/flow.h"
 
 #include "base/clock.h"
+#include "gateway/http_head.h"
 
+#include <assert.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,11 +37,23 @@ flow_judge(struct sandbox *sandbox, const struct flow_ends *ends, const struct n
 		verdict.source = NAME_SOURCE_CIDR;
 		verdict.rule = by_addr.rule;
 		verdict.name = (struct name){0};
+		verdict.dns_us = 0;
 	}
 	if (verdict.verdict == VERDICT_DENIED &&
 	    (verdict.reason == REASON_NO_RULE || verdict.reason == REASON_NOT_LEASED))
 		return flow_verdict(VERDICT_DENIED, missing, NULL);
 	return verdict;
+}
+
+static_assert(sizeof(((struct record_flow *)NULL)->alpn) == sizeof(((struct tls_hello *)NULL)->alpn), "copied whole");
+static_assert(RECORD_JA4_MAX >= JA4_MAX, "room for a fingerprint");
+
+int64_t
+flow_since_us(int64_t began_us)
+{
+	int64_t us = clock_mono_us() - began_us;
+
+	return us < 1 ? 1 : us;
 }
 
 static void
@@ -48,8 +62,15 @@ flow_record_said(struct record_flow *record, const struct flow_said *said)
 	size_t len = said->claim_len < RECORD_NAME_MAX ? said->claim_len : RECORD_NAME_MAX - 1;
 
 	record->flags |= said->flags;
-	if (said->alpn != NULL)
-		snprintf(record->alpn, sizeof(record->alpn), "%s", said->alpn);
+	if (said->hello != NULL) {
+		memcpy(record->alpn, said->hello->alpn, sizeof(record->alpn));
+		memcpy(record->ja4, said->hello->ja4, sizeof(said->hello->ja4));
+		record->tls_version = said->hello->version;
+	}
+	/* A refused head may have ended before its method did. */
+	if (said->method != NULL && http_head_is_token((uint8_t)said->method[0]))
+		snprintf(record->http_method, sizeof(record->http_method), "%.*s", RECORD_METHOD_MAX - 1, said->method);
+	record->hello_us = said->hello_us;
 	if (record->verdict == VERDICT_ALLOWED || len == 0)
 		return;
 	memset(record->name, 0, sizeof(record->name));
@@ -70,6 +91,45 @@ flow_record_refused(struct sandbox *sandbox, const struct flow_ends *ends, const
 	(void)recorder_send(&sandbox->gateway->recorder, &record, NULL);
 }
 
+/* How it stands: for a record of progress, and, with an end, for the last one. */
+static struct record_close
+flow_record_count(const struct flow *flow)
+{
+	struct flow_segments now = flow->segments;
+
+	(void)flow_count_segments(flow->guest_fd, &now);
+	return (struct record_close){.id = flow->record_id,
+	    .ts_us = clock_real_us(),
+	    .bytes_out = flow->out.bytes,
+	    .bytes_in = flow->back.bytes,
+	    .packets_out = now.out - flow->segments.out,
+	    .packets_in = now.in - flow->segments.in,
+	    .duration_us = clock_mono_us() - flow->opened_us,
+	    .connect_us = flow->connect_us,
+	    .first_byte_us = flow->first_byte_us,
+	    .up_src = flow->up_src,
+	    .up_sport = flow->up_sport};
+}
+
+static uint64_t
+flow_progress_count(struct progress *progress)
+{
+	const struct flow *flow = loop_owner(progress, struct flow, progress);
+
+	return flow->out.bytes + flow->back.bytes;
+}
+
+static void
+flow_progress_tell(struct progress *progress)
+{
+	const struct flow *flow = loop_owner(progress, struct flow, progress);
+	struct record record = {.kind = RECORD_PROGRESS, .close = flow_record_count(flow)};
+
+	record.close.verdict = VERDICT_ALLOWED;
+	record.close.reason = REASON_ALLOWED;
+	(void)recorder_send(&flow->sandbox->gateway->recorder, &record, NULL);
+}
+
 int
 flow_record_open(struct flow *flow, const struct flow_said *said)
 {
@@ -86,6 +146,9 @@ flow_record_open(struct flow *flow, const struct flow_said *said)
 		return rc;
 	flow->record_id = record.flow.id;
 	flow->opened_us = clock_mono_us();
+	flow->progress.count = flow_progress_count;
+	flow->progress.tell = flow_progress_tell;
+	progress_add(flow->sandbox->gateway, &flow->progress);
 	return 0;
 }
 
@@ -97,17 +160,17 @@ flow_record_close(struct flow *flow, enum end_reason end, enum verdict verdict, 
 
 	if (flow->record_id == 0)
 		return;
-	record.close = (struct record_close){.id = flow->record_id,
-	    .ts_us = clock_real_us(),
-	    .bytes_out = flow->out.bytes,
-	    .bytes_in = flow->back.bytes,
-	    .duration_us = clock_mono_us() - flow->opened_us,
-	    .end = (uint8_t)end,
-	    .reason = (uint8_t)reason,
-	    .verdict = (uint8_t)verdict};
+	progress_remove(flow->sandbox->gateway, &flow->progress);
+	record.close = flow_record_count(flow);
+	record.close.end = (uint8_t)end;
+	record.close.reason = (uint8_t)reason;
+	record.close.verdict = (uint8_t)verdict;
 	(void)recorder_send(&flow->sandbox->gateway->recorder, &record, NULL);
-	flow->record_id = 0;
 	(void)meter_count(flow->sandbox, &flow->ticket, flow->out.bytes, flow->back.bytes, &ignored);
+	flow->record_id = 0;
+	flow->segments.out += (uint32_t)record.close.packets_out;
+	flow->segments.in += (uint32_t)record.close.packets_in;
+	flow->connect_us = flow->first_byte_us = 0;
 	flow->out.bytes = flow->back.bytes = 0;
 	flow->ticket.out = flow->ticket.in = 0;
 }

@@ -3,7 +3,7 @@
 #include "gateway/flow.h"
 
 #include <netinet/in.h>
-#include <netinet/tcp.h>
+#include <linux/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -50,6 +50,18 @@ flow_set_options(int fd)
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
 		(void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(options[i].value));
 	flow_linger_reset(fd);
+}
+
+bool
+flow_count_segments(int fd, struct flow_segments *ret_segments)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info);
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+		return false;
+	*ret_segments = (struct flow_segments){.out = info.tcpi_segs_in, .in = info.tcpi_segs_out};
+	return true;
 }
 
 int

@@ -9,7 +9,7 @@ flow_tls_refuse(struct flow *flow, enum reason reason, const char *detail)
 	struct gateway_verdict verdict = flow_verdict(VERDICT_DENIED, reason, detail);
 	struct flow_said said = {.claim = flow->hello->claim,
 	    .claim_len = flow->hello->claim_len,
-	    .alpn = flow->hello->alpn,
+	    .hello = flow->hello,
 	    .flags = flow->hello->ech ? RECORD_FLAG_ECH : 0};
 
 	flow_refuse(flow, &verdict, &said);
@@ -22,19 +22,21 @@ flow_tls_judge(struct flow *flow)
 	const struct tls_hello *hello = flow->hello;
 	struct flow_said said = {.claim = hello->claim,
 	    .claim_len = hello->claim_len,
-	    .alpn = hello->alpn,
+	    .hello = hello,
+	    .hello_us = flow_since_us(flow->began_us),
 	    .flags = hello->ech ? RECORD_FLAG_ECH : 0};
 	struct gateway_verdict verdict;
 
 	if (hello->sni == TLS_HELLO_SNI_NOT_NAME) {
-		flow_tls_refuse(flow, REASON_SNI_MISMATCH, "the server name is no host name");
+		verdict = flow_verdict(VERDICT_DENIED, REASON_SNI_MISMATCH, "the server name is no host name");
+		flow_refuse(flow, &verdict, &said);
 		return;
 	}
 	verdict = flow_judge(flow->sandbox, &flow->ends, hello->sni == TLS_HELLO_SNI_NAME ? &hello->name : NULL,
 	    NAME_SOURCE_SNI, REASON_SNI_MISSING);
 	if (verdict.verdict == VERDICT_ALLOWED && hello->ech && snapshot_ech(flow->sandbox->policy) == POLICY_ECH_DENY)
-		flow_tls_refuse(flow, REASON_ECH, NULL);
-	else if (verdict.verdict == VERDICT_ALLOWED)
+		verdict = flow_verdict(VERDICT_DENIED, REASON_ECH, NULL);
+	if (verdict.verdict == VERDICT_ALLOWED)
 		flow_open(flow, &verdict, &said);
 	else
 		flow_refuse(flow, &verdict, &said);

@@ -394,6 +394,7 @@ gateway_run(const struct options *options)
 		log_fatalx("%s", err.text);
 	memcpy(gateway.resolvers, options->resolvers, sizeof(gateway.resolvers));
 	gateway.resolver_count = options->resolver_count;
+	gateway.progress.every_ms = options->progress_ms;
 	recorder_init(&gateway.recorder, gateway.loop, options->epoch);
 	gateway.link.ipc.message_handler = gateway_message_handler;
 	gateway.link.ipc.fds_lost_handler = gateway_fds_lost_handler;

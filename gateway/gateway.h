@@ -12,6 +12,7 @@
 #include "gateway/lease.h"
 #include "gateway/link.h"
 #include "gateway/msg.h"
+#include "gateway/progress.h"
 #include "gateway/recorder.h"
 #include "gateway/route.h"
 #include "policy/snapshot.h"
@@ -49,6 +50,7 @@ struct gateway {
 	struct sandbox *sandboxes; /* list */
 	int fd_top;                /* descriptors from here on are not for connections */
 	size_t flow_count;         /* kept by gateway/flow.c and gateway/udp_flow.c */
+	struct progress_queue progress; /* open records (gateway/progress.h) */
 	size_t refused_lingering;  /* kept by gateway/refused.c: logs that outlive their sandbox for a moment */
 };
 
@@ -109,6 +111,7 @@ struct gateway_verdict {
 	enum name_source source;
 	struct name name;
 	const char *detail;       /* static text or NULL */
+	int64_t dns_us;           /* of the lease that proves the name; 0: none does */
 	bool learned;             /* allowed by mode: learn alone */
 };
 struct gateway_verdict gateway_judge(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, uint16_t port,

@@ -75,6 +75,13 @@ judge_learned(enum name_source source, const struct name *name)
 	return verdict;
 }
 
+static struct gateway_verdict
+judge_by_lease(struct gateway_verdict verdict, const struct lease *lease)
+{
+	verdict.dns_us = lease->upstream_us;
+	return verdict;
+}
+
 /* Is the address out of bounds whatever the policy says? Fills *ret when so. */
 static bool
 judge_never(struct gateway *gateway, const struct addr *dst, struct gateway_verdict *ret)
@@ -112,17 +119,18 @@ judge_leased(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, uin
 		    snapshot_decide_host(sandbox->policy, &lease->name, proto, port, clock_real_us());
 
 		if (decision.verdict == VERDICT_ALLOWED)
-			return judge_allowed(decision.rule, NAME_SOURCE_LEASE, &lease->name);
+			return judge_by_lease(judge_allowed(decision.rule, NAME_SOURCE_LEASE, &lease->name), lease);
 		if (learned || (verdict.reason == REASON_EXPIRED && !gateway_learns(&decision, proto)))
 			continue;
 		if (gateway_learns(&decision, proto)) {
 			learned = true;
-			verdict = judge_learned(NAME_SOURCE_LEASE, &lease->name);
+			verdict = judge_by_lease(judge_learned(NAME_SOURCE_LEASE, &lease->name), lease);
 			continue;
 		}
 		verdict = judge_refused(sandbox, &decision);
 		verdict.name = lease->name;
 		verdict.source = NAME_SOURCE_LEASE;
+		verdict.dns_us = lease->upstream_us;
 	}
 	return verdict;
 }
@@ -135,10 +143,12 @@ judge_claimed(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, ui
 	enum reason mismatch = source == NAME_SOURCE_HOST ? REASON_HOST_MISMATCH : REASON_SNI_MISMATCH;
 	struct decision decision = snapshot_decide_host(sandbox->policy, claim, proto, port, clock_real_us());
 	bool learned = gateway_learns(&decision, proto);
+	const struct lease *lease = lease_find(&sandbox->leases, claim, dst);
 	struct gateway_verdict denied;
 
-	if ((decision.verdict == VERDICT_ALLOWED || learned) && lease_find(&sandbox->leases, claim, dst) != NULL)
-		return learned ? judge_learned(source, claim) : judge_allowed(decision.rule, source, claim);
+	if ((decision.verdict == VERDICT_ALLOWED || learned) && lease != NULL)
+		return judge_by_lease(
+		    learned ? judge_learned(source, claim) : judge_allowed(decision.rule, source, claim), lease);
 	if (decision.verdict == VERDICT_ALLOWED || learned)
 		denied = judge_denied(mismatch, decision.rule,
 		    "the name is allowed, but this sandbox did not resolve it to this address");
@@ -216,6 +226,7 @@ gateway_flow_record(struct sandbox *sandbox, struct record *ret_record, const st
 	memcpy(flow->name, verdict->name.text, verdict->name.len);
 	flow->generation = sandbox->generation;
 	gateway_record_place(&sandbox->gateway->geo, flow);
+	flow->dns_us = verdict->dns_us;
 	if (verdict->detail != NULL)
 		snprintf(flow->detail, sizeof(flow->detail), "%s", verdict->detail);
 	if (verdict->learned) {

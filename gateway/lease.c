@@ -74,7 +74,8 @@ lease_lookup(const struct lease_table *table, const struct name *name, const str
 }
 
 int
-lease_add(struct lease_table *table, const struct name *name, const struct addr *addr, uint32_t lifetime_s)
+lease_add(struct lease_table *table, const struct name *name, const struct addr *addr, uint32_t lifetime_s,
+    int64_t upstream_us)
 {
 	int64_t expires_ms = clock_mono_ms() + (int64_t)lifetime_s * 1000;
 	struct lease *lease;
@@ -85,8 +86,10 @@ lease_add(struct lease_table *table, const struct name *name, const struct addr 
 		return rc;
 	lease = lease_lookup(table, name, addr);
 	if (lease != NULL) {
-		if (lease->expires_ms < expires_ms)
+		if (lease->expires_ms <= expires_ms) {
 			lease->expires_ms = expires_ms;
+			lease->upstream_us = upstream_us;
+		}
 		return 0;
 	}
 	if (table->count >= LEASE_TABLE_MAX)
@@ -99,6 +102,7 @@ lease_add(struct lease_table *table, const struct name *name, const struct addr 
 	lease->addr = *addr;
 	lease->name = *name;
 	lease->expires_ms = expires_ms;
+	lease->upstream_us = upstream_us;
 	bucket = lease_bucket(addr);
 	lease->next_in_bucket = table->buckets[bucket];
 	table->buckets[bucket] = lease;

@@ -29,6 +29,7 @@ struct lease {
 	struct addr addr;
 	struct name name;
 	int64_t expires_ms; /* clock_mono_ms */
+	int64_t upstream_us; /* what the answer that made it, or last extended it, took upstream */
 };
 
 struct lease_table {
@@ -38,8 +39,9 @@ struct lease_table {
 
 void lease_table_free(struct lease_table *table);
 
-/* Add or extend (never shorten). 0, -ENOMEM, -ENOSPC. */
-int lease_add(struct lease_table *table, const struct name *name, const struct addr *addr, uint32_t lifetime_s);
+/* Add or extend (never shorten). upstream_us: of the answer behind it. 0, -ENOMEM, -ENOSPC. */
+int lease_add(struct lease_table *table, const struct name *name, const struct addr *addr, uint32_t lifetime_s,
+    int64_t upstream_us);
 
 /* The live lease of exactly this pair, or NULL. */
 const struct lease *lease_find(const struct lease_table *table, const struct name *name, const struct addr *addr);

@@ -23,7 +23,7 @@
 /* One row an option: how it is written, what it does to struct options, what --help says. */
 struct option_row {
 	const char *name;
-	const char *argument; /* NULL: takes none; "" and no help: for the keeper's children only */
+	const char *argument; /* NULL: takes none; "" and no help: for the keeper's children, or for tests, only */
 	int (*set)(struct options *options, const char *value, struct error *err);
 	const char *help;
 };
@@ -265,6 +265,17 @@ options_set_epoch(struct options *options, const char *value, struct error *err)
 }
 
 static int
+options_set_progress_ms(struct options *options, const char *value, struct error *err)
+{
+	unsigned long number;
+
+	if (options_number(value, 86400000, &number) < 0 || number == 0)
+		return error_set(err, ERROR_USAGE, "--progress-ms %s", value);
+	options->progress_ms = (int64_t)number;
+	return 0;
+}
+
+static int
 options_set_probe(struct options *options, const char *value, struct error *err)
 {
 	(void)value;
@@ -311,6 +322,7 @@ static const struct option_row option_rows[] = {
 	{"epoch", "", options_set_epoch, NULL},
 	{"country-fd", "", options_set_country_fd, NULL},
 	{"asn-fd", "", options_set_asn_fd, NULL},
+	{"progress-ms", "", options_set_progress_ms, NULL},
 };
 #define OPTION_ROWS (sizeof(option_rows) / sizeof(option_rows[0]))
 

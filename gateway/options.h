@@ -25,6 +25,7 @@ struct options {
 	uint64_t retain_bytes;    /* --retain-size: and the oldest of a database larger than this; 0: never */
 	bool rootless;           /* not started as root: roles share the caller's uid */
 	bool probe;              /* --probe */
+	int64_t progress_ms;     /* --progress-ms: for tests; 0: PROGRESS_MS */
 
 	/* Set by the keeper for its children only. */
 	const char *role;        /* --role: "gateway", "auditor", "control"; NULL: the keeper */

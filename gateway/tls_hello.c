@@ -32,7 +32,9 @@
 #define TLS_HANDSHAKE_CLIENT_HELLO 1
 #define TLS_VERSION_1_0 0x0301
 #define TLS_EXTENSION_SNI 0
+#define TLS_EXTENSION_SIGNATURES 13
 #define TLS_EXTENSION_ALPN 16
+#define TLS_EXTENSION_VERSIONS 43
 #define TLS_EXTENSION_ECH 0xfe0d
 
 /* An extension's content as the walker found it; bytes NULL when it was not there. */
@@ -47,6 +49,10 @@ struct tls_hello_walk {
 	struct tls_hello_extension session, ciphers;
 	struct tls_hello_extension sni, alpn, ech;
 	bool agreed; /* set by the callback */
+	/* For the record only; the two parsers need not agree on these. */
+	struct tls_hello_extension versions, signatures;
+	uint16_t types[TLS_HELLO_EXTENSIONS_MAX]; /* of all extensions, in order */
+	size_t type_count;
 };
 
 static SSL_CTX *tls_hello_context;
@@ -187,13 +193,27 @@ tls_hello_take(struct reader *r, size_t len)
 	return taken;
 }
 
-/* Walk the extensions: no type twice, known to anybody or not. Fills the three we need. NULL, or why not. */
+static void
+tls_hello_keep_extension(struct tls_hello_walk *walk, uint16_t type, struct tls_hello_extension extension)
+{
+	walk->types[walk->type_count++] = type;
+	if (type == TLS_EXTENSION_SNI)
+		walk->sni = extension;
+	else if (type == TLS_EXTENSION_ALPN)
+		walk->alpn = extension;
+	else if (type == TLS_EXTENSION_ECH)
+		walk->ech = extension;
+	else if (type == TLS_EXTENSION_VERSIONS)
+		walk->versions = extension;
+	else if (type == TLS_EXTENSION_SIGNATURES)
+		walk->signatures = extension;
+}
+
+/* Walk the extensions: no type twice, known to anybody or not. Keeps those we need. NULL, or why not. */
 static const char *
 tls_hello_walk_extensions(struct tls_hello_walk *walk, struct reader *body)
 {
 	struct reader list = reader_sub(body, reader_u16(body));
-	uint16_t seen[TLS_HELLO_EXTENSIONS_MAX];
-	size_t count = 0;
 
 	while (reader_left(&list) > 0) {
 		uint16_t type = reader_u16(&list);
@@ -201,18 +221,12 @@ tls_hello_walk_extensions(struct tls_hello_walk *walk, struct reader *body)
 
 		if (!reader_ok(&list))
 			break;
-		if (count == TLS_HELLO_EXTENSIONS_MAX)
+		if (walk->type_count == TLS_HELLO_EXTENSIONS_MAX)
 			return "too many extensions";
-		for (size_t i = 0; i < count; i++)
-			if (seen[i] == type)
+		for (size_t i = 0; i < walk->type_count; i++)
+			if (walk->types[i] == type)
 				return type == TLS_EXTENSION_SNI ? "two server_name extensions" : "an extension twice";
-		seen[count++] = type;
-		if (type == TLS_EXTENSION_SNI)
-			walk->sni = extension;
-		else if (type == TLS_EXTENSION_ALPN)
-			walk->alpn = extension;
-		else if (type == TLS_EXTENSION_ECH)
-			walk->ech = extension;
+		tls_hello_keep_extension(walk, type, extension);
 	}
 	return reader_done(&list) ? NULL : "extensions run over their length";
 }
@@ -312,6 +326,42 @@ tls_hello_set_alpn(struct tls_hello *hello, const struct tls_hello_extension *ex
 	return NULL;
 }
 
+/* RFC 8446 4.2.1: what the client offers in supported_versions, else in the field that older ones have for it. A list that
+ * is out of order is no reason to refuse what a server may well accept: as far as it can be read. */
+static uint16_t
+tls_hello_version(const struct tls_hello_walk *walk)
+{
+	struct reader r = reader_make(walk->versions.bytes, walk->versions.len);
+	struct reader list = reader_sub(&r, reader_u8(&r));
+	uint16_t highest = 0;
+
+	while (reader_left(&list) >= 2) {
+		uint16_t version = reader_u16(&list);
+
+		if (!ja4_is_grease(version) && version > highest)
+			highest = version;
+	}
+	return highest == 0 ? walk->legacy_version : highest;
+}
+
+/* What the record says of the client; nothing here decides. */
+static void
+tls_hello_fingerprint(struct tls_hello *hello, const struct tls_hello_walk *walk)
+{
+	struct reader signatures = reader_make(walk->signatures.bytes, walk->signatures.len);
+	struct reader alpn = reader_make(walk->alpn.bytes, walk->alpn.len);
+	struct reader protocols = reader_sub(&alpn, reader_u16(&alpn));
+	struct ja4_hello said = {.sni = walk->sni.bytes != NULL,
+	    .ciphers = reader_make(walk->ciphers.bytes, walk->ciphers.len),
+	    .extensions = walk->types,
+	    .extension_count = walk->type_count};
+
+	said.version = hello->version = tls_hello_version(walk);
+	said.signatures = reader_sub(&signatures, reader_u16(&signatures));
+	said.alpn = reader_sub(&protocols, reader_u8(&protocols));
+	(void)ja4_make(&said, hello->ja4);
+}
+
 /* The message is complete: parse it, twice. */
 static enum tls_hello_status
 tls_hello_finish(struct tls_hello *hello, const uint8_t *bytes)
@@ -332,6 +382,7 @@ tls_hello_finish(struct tls_hello *hello, const uint8_t *bytes)
 		why = "two parsers disagree on the hello";
 	if (why != NULL)
 		return tls_hello_refuse(hello, TLS_HELLO_MALFORMED, why);
+	tls_hello_fingerprint(hello, &walk);
 	return TLS_HELLO_DONE;
 }
 

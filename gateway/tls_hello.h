@@ -4,6 +4,7 @@
 #define POSTERN_GATEWAY_TLS_HELLO_H
 
 #include "audit/record.h"
+#include "gateway/ja4.h"
 #include "policy/name.h"
 
 #include <stdbool.h>
@@ -50,6 +51,8 @@ struct tls_hello {
 	bool ech;                   /* extension 0xfe0d was there, GREASE or real */
 	char alpn[RECORD_ALPN_MAX]; /* "h2,http/1.1", escaped, cut */
 	uint16_t legacy_version;
+	uint16_t version;   /* DONE: highest version offered, as on the wire; GREASE does not count */
+	char ja4[JA4_MAX];  /* DONE: fingerprint of the client, or "" (gateway/ja4.h) */
 	const char *detail; /* static text; why it was refused */
 };
 

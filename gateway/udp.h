@@ -81,6 +81,11 @@ struct udp_flow {
 	int64_t opened_us;            /* clock_mono_us */
 	int64_t last_ms;              /* last datagram either way */
 	uint64_t bytes_out, bytes_in; /* payload passed on */
+	uint64_t packets_out, packets_in; /* datagrams passed on */
+	int64_t first_byte_us;            /* from opened_us to the first answer; 0: none yet */
+	struct addr up_src;               /* our own end of the upstream socket */
+	uint16_t up_sport;
+	struct progress progress;
 	struct meter_ticket ticket;
 	bool answered;
 	struct name name; /* proven name; len 0 when an address rule allowed it */

@@ -97,21 +97,51 @@ udp_flow_unlink(struct udp_flow *flow)
 	flow->relay->sandbox->gateway->flow_count--;
 }
 
-static void
-udp_flow_record_close(const struct udp_flow *flow, enum end_reason end, enum verdict verdict, enum reason reason)
+/* How it stands: for a record of progress, and, with an end, for the last one. */
+static struct record_close
+udp_flow_record_count(const struct udp_flow *flow)
 {
-	struct record record = {.kind = RECORD_FLOW_CLOSE};
-
-	record.close = (struct record_close){
+	return (struct record_close){
 	    .id = flow->id,
 	    .ts_us = clock_real_us(),
 	    .bytes_out = flow->bytes_out,
 	    .bytes_in = flow->bytes_in,
+	    .packets_out = flow->packets_out,
+	    .packets_in = flow->packets_in,
 	    .duration_us = clock_mono_us() - flow->opened_us,
-	    .end = (uint8_t)end,
-	    .reason = (uint8_t)reason,
-	    .verdict = (uint8_t)verdict,
+	    .first_byte_us = flow->first_byte_us,
+	    .up_src = flow->up_src,
+	    .up_sport = flow->up_sport,
 	};
+}
+
+static uint64_t
+udp_flow_progress_count(struct progress *progress)
+{
+	const struct udp_flow *flow = loop_owner(progress, struct udp_flow, progress);
+
+	return flow->bytes_out + flow->bytes_in;
+}
+
+static void
+udp_flow_progress_tell(struct progress *progress)
+{
+	const struct udp_flow *flow = loop_owner(progress, struct udp_flow, progress);
+	struct record record = {.kind = RECORD_PROGRESS, .close = udp_flow_record_count(flow)};
+
+	record.close.verdict = VERDICT_ALLOWED;
+	record.close.reason = REASON_ALLOWED;
+	(void)recorder_send(&flow->relay->sandbox->gateway->recorder, &record, NULL);
+}
+
+static void
+udp_flow_record_close(const struct udp_flow *flow, enum end_reason end, enum verdict verdict, enum reason reason)
+{
+	struct record record = {.kind = RECORD_FLOW_CLOSE, .close = udp_flow_record_count(flow)};
+
+	record.close.end = (uint8_t)end;
+	record.close.reason = (uint8_t)reason;
+	record.close.verdict = (uint8_t)verdict;
 	if (recorder_send(&flow->relay->sandbox->gateway->recorder, &record, NULL) < 0)
 		log_warnx("%s: a UDP flow's closing record was lost", flow->relay->sandbox->name);
 }
@@ -128,6 +158,7 @@ udp_flow_close(struct udp_flow *flow, enum end_reason end, enum verdict verdict,
 	loop_timer_stop(relay->loop, &flow->timer);
 	close(loop_source_remove(relay->loop, &flow->source));
 	udp_held_drop(flow);
+	progress_remove(relay->sandbox->gateway, &flow->progress);
 	udp_flow_record_close(flow, end, verdict, reason);
 	meter_close(relay->sandbox, &flow->ticket);
 	udp_flow_unlink(flow);
@@ -184,6 +215,7 @@ udp_flow_send(struct udp_flow *flow, struct udp_datagram datagram)
 	flow->last_ms = clock_mono_ms();
 	if (n >= 0) {
 		flow->bytes_out += (uint64_t)n;
+		flow->packets_out++;
 		udp_flow_count(flow);
 		return true;
 	}
@@ -220,12 +252,16 @@ udp_flow_receive(struct udp_flow *flow)
 			udp_flow_failed(flow);
 		return false;
 	}
+	if (!flow->answered)
+		flow->first_byte_us = clock_mono_us() - flow->opened_us;
 	flow->answered = true;
 	flow->last_ms = clock_mono_ms();
 	if (!udp_flow_affords(flow, (size_t)n, METER_DOWNLOAD))
 		return false;
-	if (udp_answer(flow, (struct udp_datagram){.bytes = bytes, .len = (size_t)n}) == 0)
+	if (udp_answer(flow, (struct udp_datagram){.bytes = bytes, .len = (size_t)n}) == 0) {
 		flow->bytes_in += (uint64_t)n;
+		flow->packets_in++;
+	}
 	udp_flow_count(flow);
 	return true;
 }
@@ -403,6 +439,17 @@ udp_flow_new(struct udp_socket *guest, const struct udp_key *key, int fd)
 	return flow;
 }
 
+/* The kernel has chosen our end when it connected. */
+static void
+udp_flow_note_source(struct udp_flow *flow)
+{
+	struct sockaddr_storage sa = {0};
+	socklen_t len = sizeof(sa);
+
+	if (getsockname(flow->source.fd, (struct sockaddr *)&sa, &len) == 0)
+		(void)addr_from_sockaddr((const struct sockaddr *)&sa, &flow->up_src, &flow->up_sport);
+}
+
 /* Write the opening record and begin to wait for it. 0 or -errno; the flow is not linked then. */
 static int
 udp_flow_begin(struct udp_flow *flow, const struct gateway_verdict *verdict)
@@ -425,6 +472,10 @@ udp_flow_begin(struct udp_flow *flow, const struct gateway_verdict *verdict)
 		return rc;
 	}
 	udp_flow_link(flow);
+	udp_flow_note_source(flow);
+	flow->progress.count = udp_flow_progress_count;
+	flow->progress.tell = udp_flow_progress_tell;
+	progress_add(relay->sandbox->gateway, &flow->progress);
 	return 0;
 }
 

@@ -264,9 +264,9 @@ url_at() { if [[ $1 == 4 ]]; then echo "$NET4.$2"; else echo "[$NET6:$2]"; fi; }
 		# The same way, for what is allowed.
 		run -0 guest "$box" curl -sS -x "$web" http://news.lab-site.org/
 		equal "page" "lab web server for news.lab-site.org" "$output"
-		for reason in '"no_rule" and .name == "www.lab-b.net" and .alpn == "GET"' '"proto_denied" and .alpn == "CONNECT"' \
+		for reason in '"no_rule" and .name == "www.lab-b.net" and .http_method == "GET"' '"proto_denied" and .http_method == "CONNECT"' \
 			'"proto_denied" and .name == "news.lab-site.org" and (.detail | contains("Upgrade"))' \
-			'"proto_denied" and .alpn == "PRI"' '"not_http" and (.detail | contains("TLS"))' '"not_tls"'; do
+			'"proto_denied" and .http_method == "PRI"' '"not_http" and (.detail | contains("TLS"))' '"not_tls"'; do
 			log_has "$box" ".kind == \"deny\" and .dst == \"$(at $family "$WEB")\" and .reason == $reason"
 		done
 	done

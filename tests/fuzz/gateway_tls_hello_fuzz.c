@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A guest's first bytes on a TLS port, whole and in pieces: the same answer, and never a name that is not canonical. */
+/* A guest's first bytes on a TLS port, whole and in pieces: the same answer, and never a name that is not canonical or a
+ * fingerprint that is none. */
 #include "gateway/tls_hello.h"
 
 #include <stdlib.h>
@@ -32,6 +33,18 @@ feed(struct tls_hello *hello, const uint8_t *bytes, size_t len, size_t step)
 	return status;
 }
 
+/* "t13d1516h2_8daaf6152771_e5627efa2ab1", or none for a hello with too long lists. */
+static bool
+is_fingerprint(const char *text)
+{
+	size_t len = strlen(text);
+
+	return len == 0 ||
+	    (len == JA4_LEN && text[0] == 't' && (text[3] == 'd' || text[3] == 'i') && text[10] == '_' &&
+		text[23] == '_' && strspn(text + 4, "0123456789") >= 4 && strspn(text + 11, "0123456789abcdef") == 12 &&
+		strspn(text + 24, "0123456789abcdef") == 12);
+}
+
 /* The first byte says how the rest is cut. */
 int
 LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
@@ -53,6 +66,8 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		abort();
 	if (whole.sni == TLS_HELLO_SNI_NAME &&
 	    (name_canonical(whole.name.text, whole.name.len, &again) != NAME_OK || !name_equal(&again, &whole.name)))
+		abort();
+	if (whole.version != cut.version || strcmp(whole.ja4, cut.ja4) != 0 || !is_fingerprint(whole.ja4))
 		abort();
 	if (whole.at > len - 1)
 		abort();

@@ -57,7 +57,7 @@ requests_of_one_host(void **state)
 	open = lab_expect_opened(&lab, 1);
 	assert_int_equal(open->name_source, NAME_SOURCE_HOST);
 	assert_memory_equal(open->name, "good.example.com", 16);
-	assert_string_equal(open->alpn, "GET");
+	assert_string_equal(open->http_method, "GET");
 	say(&lab, origin, ANSWER);
 	hear(&lab, guest, ANSWER);
 	say(&lab, guest, "POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n5\r\nhel");

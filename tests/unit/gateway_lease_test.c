@@ -50,8 +50,8 @@ a_lease_holds_for_its_pair_and_its_time(void **state)
 
 	(void)state;
 	assert_null(lease_find(&table, &a, &one));
-	assert_int_equal(lease_add(&table, &a, &one, 60), 0);
-	assert_int_equal(lease_add(&table, &b, &one, 120), 0);
+	assert_int_equal(lease_add(&table, &a, &one, 60, 5000), 0);
+	assert_int_equal(lease_add(&table, &b, &one, 120, 5000), 0);
 	assert_non_null(lease_find(&table, &a, &one));
 	assert_null(lease_find(&table, &a, &two));
 	clock_skew_ms(61000);
@@ -72,12 +72,12 @@ case_C_14_adding_again_extends_and_never_shortens(void **state)
 	struct addr one = addr_of("45.45.45.1");
 
 	(void)state;
-	assert_int_equal(lease_add(&table, &a, &one, 100), 0);
+	assert_int_equal(lease_add(&table, &a, &one, 100, 5000), 0);
 	clock_skew_ms(50000);
-	assert_int_equal(lease_add(&table, &a, &one, 10), 0); /* would end at 60 */
+	assert_int_equal(lease_add(&table, &a, &one, 10, 5000), 0); /* would end at 60 */
 	clock_skew_ms(70000);
 	assert_non_null(lease_find(&table, &a, &one));
-	assert_int_equal(lease_add(&table, &a, &one, 100), 0);
+	assert_int_equal(lease_add(&table, &a, &one, 100, 5000), 0);
 	clock_skew_ms(150000);
 	assert_non_null(lease_find(&table, &a, &one));
 	assert_int_equal(table.count, 1);
@@ -102,12 +102,12 @@ a_full_table_refuses_and_expired_leases_make_room(void **state)
 	for (uint32_t i = 0; i < LEASE_TABLE_MAX; i++) {
 		addr.bytes[2] = (uint8_t)(i >> 8);
 		addr.bytes[3] = (uint8_t)i;
-		assert_int_equal(lease_add(&table, &a, &addr, 60), 0);
+		assert_int_equal(lease_add(&table, &a, &addr, 60, 5000), 0);
 	}
 	addr.bytes[1] = 1;
-	assert_int_equal(lease_add(&table, &a, &addr, 60), -ENOSPC);
+	assert_int_equal(lease_add(&table, &a, &addr, 60, 5000), -ENOSPC);
 	clock_skew_ms(61000);
-	assert_int_equal(lease_add(&table, &a, &addr, 60), 0);
+	assert_int_equal(lease_add(&table, &a, &addr, 60, 5000), 0);
 	assert_int_equal(table.count, 1);
 	lease_each(&table, drop_all, &dropped);
 	assert_int_equal(dropped, 1);

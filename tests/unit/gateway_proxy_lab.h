@@ -186,7 +186,7 @@ lab_lease(struct lab *lab, const char *name_text, const char *addr_text)
 	struct addr addr = lab_addr(addr_text);
 
 	assert_int_equal(name_canonical(name_text, strlen(name_text), &name), NAME_OK);
-	assert_int_equal(lease_add(&lab->sandbox.leases, &name, &addr, 60), 0);
+	assert_int_equal(lease_add(&lab->sandbox.leases, &name, &addr, 60, 5000), 0);
 }
 
 /* Skips the test where namespaces cannot be made. */

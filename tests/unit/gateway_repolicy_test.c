@@ -84,7 +84,7 @@ lease(const char *text, uint8_t last, uint32_t lifetime_s)
 	struct name name;
 
 	assert_int_equal(name_canonical(text, strlen(text), &name), NAME_OK);
-	assert_int_equal(lease_add(&sandbox.leases, &name, &addr, lifetime_s), 0);
+	assert_int_equal(lease_add(&sandbox.leases, &name, &addr, lifetime_s, 5000), 0);
 }
 
 /* Edit, let the keeper hear of it. */

@@ -196,12 +196,18 @@ real_client(void **state)
 	assert_string_equal(hello.alpn, "h2,http/1.1");
 	assert_false(hello.ech);
 	assert_int_equal(hello.legacy_version, 0x0303);
+	assert_int_equal(hello.version, 0x0304);
+	assert_memory_equal(hello.ja4, "t13d", 4);
+	assert_memory_equal(hello.ja4 + 8, "h2_", 3);
 	assert_int_equal(hello.at, b.len);
 
 	client_hello(&b, "old.example.com", false, TLS1_2_VERSION);
 	assert_int_equal(feed(&hello, &b, b.len), TLS_HELLO_DONE);
 	assert_string_equal(hello.name.text, "old.example.com");
 	assert_string_equal(hello.alpn, "");
+	assert_int_equal(hello.version, 0x0303);
+	assert_memory_equal(hello.ja4, "t12d", 4);
+	assert_memory_equal(hello.ja4 + 8, "00_", 3);
 }
 
 static void

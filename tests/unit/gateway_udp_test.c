@@ -150,7 +150,7 @@ lease(struct fixture *f, const char *name_text, const char *addr_text, uint32_t 
 	struct addr addr = addr_of(addr_text);
 
 	assert_int_equal(name_canonical(name_text, strlen(name_text), &name), NAME_OK);
-	assert_int_equal(lease_add(&f->sandbox.leases, &name, &addr, lifetime_s), 0);
+	assert_int_equal(lease_add(&f->sandbox.leases, &name, &addr, lifetime_s, 5000), 0);
 }
 
 static const char *const allow_all_of_it[] = {"voice.example.net:5000/udp", "[2a00:1::/64]:5000/udp", NULL};
