@@ -171,13 +171,18 @@ static int
 store_prepare(struct store *store, struct error *err)
 {
 	struct insert_state state;
+	int rc;
 
 	if (store_integer(store,
 		"SELECT max(coalesce((SELECT max(ts) FROM connections), 0), coalesce((SELECT max(ts) FROM dns), 0), "
 		"coalesce((SELECT max(ts) FROM events), 0))",
 		&store->last_known_us, err) < 0)
 		return -1;
-	if (store_seal_open(&store->seal, store->db, &state) != SQLITE_OK)
+	rc = store_seal_open(&store->seal, store->db, &state);
+	/* Said of what was read well: SQLite has nothing to report. */
+	if (rc == SQLITE_CORRUPT && sqlite3_errcode(store->db) != SQLITE_CORRUPT)
+		return error_set(err, ERROR_CORRUPT, "%s: its chain or seals are damaged", store->file.path);
+	if (rc != SQLITE_OK)
 		return schema_error(err, store->db, store->file.path);
 	if (insert_prepare(&store->insert, store->db, &state) != SQLITE_OK ||
 	    sqlite3_prepare_v2(store->db, "BEGIN IMMEDIATE", -1, &store->begin, NULL) != SQLITE_OK ||

@@ -1,51 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "audit/store_seal.h"
 
+#include "audit/seal_table.h"
+
 #include <string.h>
-
-static int
-store_seal_read_last(struct store_seal *seal)
-{
-	static const char sql[] =
-	    "SELECT n, first_seq, last_seq, ts, head, key_id, signature FROM seals ORDER BY n DESC LIMIT 1";
-	sqlite3_stmt *stmt;
-	int rc = sqlite3_prepare_v2(seal->db, sql, -1, &stmt, NULL);
-
-	if (rc != SQLITE_OK)
-		return rc;
-	rc = sqlite3_step(stmt);
-	if (rc == SQLITE_ROW && sqlite3_column_bytes(stmt, 4) != CHAIN_DIGEST) {
-		rc = SQLITE_CORRUPT;
-	} else if (rc == SQLITE_ROW) {
-		seal->last.n = sqlite3_column_int64(stmt, 0);
-		seal->last.first_seq = sqlite3_column_int64(stmt, 1);
-		seal->last.last_seq = sqlite3_column_int64(stmt, 2);
-		seal->last.ts_us = sqlite3_column_int64(stmt, 3);
-		memcpy(seal->last.head, sqlite3_column_blob(stmt, 4), CHAIN_DIGEST);
-		seal->last.key_id = (uint32_t)sqlite3_column_int64(stmt, 5);
-	}
-	sqlite3_finalize(stmt);
-	return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
-}
-
-static int
-store_seal_read_log_id(struct store_seal *seal)
-{
-	sqlite3_stmt *stmt;
-	const unsigned char *text;
-	int rc = sqlite3_prepare_v2(seal->db, "SELECT value FROM meta WHERE key = 'log_id'", -1, &stmt, NULL);
-
-	if (rc != SQLITE_OK)
-		return rc;
-	rc = sqlite3_step(stmt);
-	text = rc == SQLITE_ROW ? sqlite3_column_text(stmt, 0) : NULL;
-	if (text == NULL || sqlite3_column_bytes(stmt, 0) != 32)
-		rc = rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_CORRUPT : rc;
-	else
-		memcpy(seal->log_id, text, 33);
-	sqlite3_finalize(stmt);
-	return rc == SQLITE_ROW ? SQLITE_OK : rc;
-}
 
 /* From the newest seal's head over the links after it. */
 static int
@@ -82,9 +40,9 @@ store_seal_open(struct store_seal *seal, sqlite3 *db, struct insert_state *ret_s
 	int rc;
 
 	*seal = (struct store_seal){.db = db};
-	rc = chain == NULL ? SQLITE_NOMEM : store_seal_read_log_id(seal);
+	rc = chain == NULL ? SQLITE_NOMEM : seal_table_log_id(db, seal->log_id);
 	if (rc == SQLITE_OK)
-		rc = store_seal_read_last(seal);
+		rc = seal_table_newest(db, &seal->last);
 	if (rc == SQLITE_OK) {
 		chain_begin(chain, seal->log_id, ret_state->head);
 		if (seal->last.n > 0)

@@ -68,5 +68,7 @@ void rules_print(const json_t *answer);
 #define RULES_IF_GENERATION_HELP "only if this generation is in force: nobody changed it meanwhile"
 int rules_if_generation(const char *text, json_t *request, struct error *err);
 int cli_doctor(int argc, char **argv);
+int cli_verify(int argc, char **argv);
+int cli_seal(int argc, char **argv);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* postern: the command line. Each command is a client of posternd's control API, but for log, which reads the audit
- * database itself, and doctor, which looks at this machine. */
+/* postern: the command line. Each command is a client of posternd's control API, but for log, verify and seal,
+ * which read the audit database themselves, and doctor, which looks at this machine. */
 #include "cli/command.h"
 #include "cli/log.h"
 #include "cli/run.h"
@@ -34,6 +34,10 @@ static const struct command_row commands[] = {
     {"test", cli_test, "test NAME TARGET", "Would a sandbox reach HOST[:PORT], ADDRESS[:PORT] or a URL? Exit 1: no."},
     {"log", cli_log, "log [NAME] [option...]", "Read the record of every attempt, allowed and denied."},
     {"mark", cli_mark, "mark NAME TEXT | mark NAME -", "Put a step of the agent among its connections in the log."},
+    {"verify", cli_verify, "verify [--since TIME|SEQ] [--key FILE|LINE]... [--seals FILE] [--sandbox NAME] [--db FILE]",
+	"Was anything in the log changed, removed, inserted or cut off? Exit 1: yes, and what first."},
+    {"seal", cli_seal, "seal export [--since N] [-f] | seal key",
+	"Take the log's signed seals, or the key that verifies them, elsewhere."},
     {"status", cli_status, "status", "Show the daemon's state and what is missing."},
     {"doctor", cli_doctor, "doctor", "Check this machine: kernel, users, other firewalls, resolvers."},
     {"help", cli_help, "help [COMMAND]", "Explain a command."},

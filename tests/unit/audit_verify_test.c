@@ -1,0 +1,931 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* verify: a whole log passes; each way of tampering is found, in each table, and the first bad record named. */
+#include "audit/verify.h"
+
+#include "audit/seal_table.h"
+#include "audit_fixture.h"
+
+/* Of the log that verify_make makes: what its links are about. */
+enum {
+	SEQ_SANDBOX = 1,
+	SEQ_FLOW,
+	SEQ_DNS,
+	SEQ_EVENT,
+	SEQ_ACCOUNT,
+	SEQ_FLOW_2,
+	SEQ_CLOSE,
+	SEQ_SEALED = 7,
+	SEQ_DNS_2,
+	SEQ_FLOW_3,
+	SEQ_SEALED_2 = 9,
+	SEQ_TAIL
+};
+
+static struct seal_signer signer;
+
+static int
+verify_setup(void **state)
+{
+	char path[PATH_MAX];
+	struct error err;
+	bool made;
+
+	if (fixture_setup(state) < 0)
+		return -1;
+	snprintf(path, sizeof(path), "%s/seal.key", fixture_dir);
+	return seal_signer_load(&signer, path, &made, &err);
+}
+
+static int
+verify_teardown(void **state)
+{
+	seal_signer_free(&signer);
+	return fixture_teardown(state);
+}
+
+static void
+verify_seal_now(struct store *store)
+{
+	struct error err;
+
+	assert_int_equal(store_seal(store, true, &err), 0);
+	fixture_commit(store);
+}
+
+static struct record
+verify_account(uint64_t connections, uint64_t allowed, uint64_t queries, bool final)
+{
+	struct record record = {.kind = RECORD_ACCOUNT, .seq = 1};
+
+	record.account.id = RECORD_ID(FIXTURE_EPOCH, 100);
+	record.account.sandbox = FIXTURE_SANDBOX;
+	record.account.ts_us = FIXTURE_TS + final;
+	record.account.final = final;
+	record.account.attempts[RECORD_ATTEMPT_CONNECTION] = connections;
+	record.account.recorded[RECORD_ATTEMPT_CONNECTION][VERDICT_ALLOWED] = allowed;
+	record.account.attempts[RECORD_ATTEMPT_DNS] = queries;
+	record.account.recorded[RECORD_ATTEMPT_DNS][VERDICT_ALLOWED] = queries;
+	return record;
+}
+
+static void
+verify_add(struct store *store, struct record record)
+{
+	fixture_add(store, &record);
+}
+
+/* Two sealed segments and one link after them. The open store comes back when it is wanted. */
+static struct store *
+verify_make_open(void)
+{
+	struct store *store = fixture_open(NULL);
+
+	store_set_signer(store, &signer);
+	verify_add(store, fixture_sandbox(FIXTURE_SANDBOX, "task1"));
+	verify_add(store, fixture_flow(1, "a.example"));
+	verify_add(store, fixture_dns(2, "a.example", 9));
+	verify_add(store, fixture_event(3, EVENT_MARK, "{\"text\":\"x\"}"));
+	verify_add(store, verify_account(2, 1, 1, false));
+	verify_add(store, fixture_flow(4, "b.example"));
+	verify_add(store, fixture_close(1));
+	verify_seal_now(store);
+	verify_add(store, fixture_dns(5, "b.example", 9));
+	verify_add(store, fixture_flow(6, "c.example"));
+	verify_seal_now(store);
+	verify_add(store, fixture_event(7, EVENT_MARK, "{\"text\":\"y\"}"));
+	fixture_commit(store);
+	return store;
+}
+
+static void
+verify_make(void)
+{
+	store_close(verify_make_open());
+}
+
+static void
+verify_with(const struct verify_options *options, struct verify_result *ret_result)
+{
+	struct error err;
+
+	if (verify_run(fixture_db, options, ret_result, &err) < 0)
+		fail_msg("verify_run: %s", err.text);
+}
+
+static struct verify_result
+verify_now(void)
+{
+	const struct verify_options options = {.keys = &signer.key, .key_count = 1};
+	struct verify_result result;
+
+	verify_with(&options, &result);
+	return result;
+}
+
+static void
+verify_ok(const struct verify_result *result)
+{
+	if (result->fault_count > 0)
+		fail_msg("%s %lld: %s (%s)", chain_table_name(result->first.table), (long long)result->first.seq,
+		    result->first.text, verify_fault_text(result->first.fault));
+}
+
+static sqlite3 *
+tamper_open(void)
+{
+	sqlite3 *db;
+
+	assert_int_equal(sqlite3_open(fixture_db, &db), SQLITE_OK);
+	return db;
+}
+
+static void
+tamper(const char *sql)
+{
+	sqlite3 *db = tamper_open();
+
+	if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+	sqlite3_close(db);
+}
+
+/* The link is made to fit the row that is now behind it. */
+static void
+forge_link(int64_t seq)
+{
+	sqlite3 *db = tamper_open();
+	struct chain *chain = chain_new();
+	uint8_t digest[CHAIN_DIGEST];
+	sqlite3_stmt *stmt;
+	char sql[1024];
+	unsigned int table;
+
+	assert_int_equal(sqlite3_prepare_v2(db, "SELECT tbl FROM chain WHERE seq = ?", -1, &stmt, NULL), SQLITE_OK);
+	sqlite3_bind_int64(stmt, 1, seq);
+	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+	table = (unsigned int)sqlite3_column_int(stmt, 0);
+	sqlite3_finalize(stmt);
+	snprintf(sql, sizeof(sql), "SELECT %s FROM %s WHERE id = (SELECT id FROM chain WHERE seq = %lld)",
+	    chain_table_columns(table), chain_table_name(table), (long long)seq);
+	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+	assert_int_equal(chain_digest(chain, stmt, digest), SQLITE_OK);
+	sqlite3_finalize(stmt);
+	assert_int_equal(
+	    sqlite3_prepare_v2(db, "UPDATE chain SET digest = ? WHERE seq = ?", -1, &stmt, NULL), SQLITE_OK);
+	sqlite3_bind_blob(stmt, 1, digest, sizeof(digest), SQLITE_STATIC);
+	sqlite3_bind_int64(stmt, 2, seq);
+	assert_int_equal(sqlite3_step(stmt), SQLITE_DONE);
+	sqlite3_finalize(stmt);
+	chain_free(chain);
+	sqlite3_close(db);
+}
+
+static void
+verify_finds(enum verify_fault fault, unsigned int table, int64_t seq)
+{
+	struct verify_result result = verify_now();
+
+	if (result.fault_count == 0)
+		fail_msg("nothing found");
+	if (result.first.fault != fault || result.first.table != table || result.first.seq != seq)
+		fail_msg("table %u number %lld: %s (%s)", result.first.table, (long long)result.first.seq,
+		    result.first.text, verify_fault_text(result.first.fault));
+}
+
+static void
+test_a_whole_log_passes(void **state)
+{
+	struct verify_result result;
+
+	(void)state;
+	verify_make();
+	result = verify_now();
+	verify_ok(&result);
+	assert_true(result.pinned);
+	assert_int_equal(result.seals, 2);
+	assert_int_equal(result.newest.n, 2);
+	assert_int_equal(result.links, SEQ_TAIL);
+	assert_int_equal(result.unsealed, 1);
+	assert_int_equal(result.rows[CHAIN_CONNECTIONS], 3);
+	assert_int_equal(result.rows[CHAIN_DNS], 2);
+	assert_int_equal(result.rows[CHAIN_EVENTS], 2);
+	assert_int_equal(result.rows[CHAIN_SANDBOXES], 1);
+	assert_int_equal(result.rows[CHAIN_ACCOUNTS], 1);
+	assert_int_equal(result.accounts, 1);
+}
+
+static void
+test_an_empty_log_passes(void **state)
+{
+	struct verify_result result;
+
+	(void)state;
+	store_close(fixture_open(NULL));
+	result = verify_now();
+	verify_ok(&result);
+	assert_int_equal(result.links, 0);
+}
+
+/* Each table's rows: changed, removed, inserted. */
+static void
+test_a_changed_row_is_named(void **state)
+{
+	static const struct {
+		const char *sql;
+		unsigned int table;
+		int64_t seq;
+	} cases[] = {
+	    {"UPDATE connections SET name = 'evil.example' WHERE seq = 6", CHAIN_CONNECTIONS, SEQ_FLOW_2},
+	    {"UPDATE connections SET bytes_out = 0 WHERE seq = 7", CHAIN_CONNECTIONS, SEQ_CLOSE},
+	    {"UPDATE connections SET sandbox_id = 5 WHERE seq = 9", CHAIN_CONNECTIONS, SEQ_FLOW_3},
+	    {"UPDATE dns SET qname = NULL, qname_raw = CAST('a.example' AS BLOB) WHERE seq = 3", CHAIN_DNS, SEQ_DNS},
+	    {"UPDATE events SET uid = NULL WHERE seq = 4", CHAIN_EVENTS, SEQ_EVENT},
+	    {"UPDATE events SET detail = '{\"text\":\"z\"}' WHERE seq = 10", CHAIN_EVENTS, SEQ_TAIL},
+	    {"UPDATE sandboxes SET name = 'task2'", CHAIN_SANDBOXES, SEQ_SANDBOX},
+	    {"UPDATE accounts SET connections = 1", CHAIN_ACCOUNTS, SEQ_ACCOUNT},
+	    {"UPDATE accounts SET seq = 5, final = 1", CHAIN_ACCOUNTS, SEQ_ACCOUNT},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		verify_make();
+		tamper(cases[i].sql);
+		verify_finds(VERIFY_CHANGED, cases[i].table, cases[i].seq);
+		fixture_shell("rm -f \"$DB\"*");
+	}
+	(void)state;
+}
+
+static void
+test_a_removed_row_is_named(void **state)
+{
+	static const struct {
+		const char *sql;
+		unsigned int table;
+		int64_t seq;
+	} cases[] = {
+	    {"DELETE FROM connections WHERE seq = 6", CHAIN_CONNECTIONS, SEQ_FLOW_2},
+	    {"DELETE FROM connections WHERE seq = 7", CHAIN_CONNECTIONS,
+		SEQ_FLOW}, /* its first link is the first bad */
+	    {"DELETE FROM dns WHERE seq = 8", CHAIN_DNS, SEQ_DNS_2},
+	    {"DELETE FROM events", CHAIN_EVENTS, SEQ_EVENT},
+	    {"DELETE FROM sandboxes", CHAIN_SANDBOXES, SEQ_SANDBOX},
+	    {"DELETE FROM accounts", CHAIN_ACCOUNTS, SEQ_ACCOUNT},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		verify_make();
+		tamper(cases[i].sql);
+		verify_finds(VERIFY_REMOVED, cases[i].table, cases[i].seq);
+		fixture_shell("rm -f \"$DB\"*");
+	}
+	(void)state;
+}
+
+static void
+test_an_inserted_row_is_named(void **state)
+{
+	static const struct {
+		const char *sql;
+		enum verify_fault fault;
+		unsigned int table;
+		int64_t seq;
+	} cases[] = {
+	    {"INSERT INTO dns SELECT * FROM dns WHERE 0; INSERT INTO events VALUES (99, 50, 0, 1, 14, NULL, '{}')",
+		VERIFY_INSERTED, CHAIN_EVENTS, 50},
+	    {"INSERT INTO events VALUES (-9223372036854775808, 0, 0, 1, 14, NULL, '{}')", VERIFY_INSERTED, CHAIN_EVENTS,
+		0},
+	    {"INSERT INTO events VALUES (9223372036854775807, 4, 0, 1, 14, NULL, '{}')", VERIFY_REORDERED, CHAIN_EVENTS,
+		4},
+	    {"INSERT INTO sandboxes VALUES (1, 11, 'x', 'tap', 1, NULL, NULL, NULL)", VERIFY_INSERTED, CHAIN_SANDBOXES,
+		11},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		verify_make();
+		tamper(cases[i].sql);
+		verify_finds(cases[i].fault, cases[i].table, cases[i].seq);
+		fixture_shell("rm -f \"$DB\"*");
+	}
+	(void)state;
+}
+
+/* An index that does not have the row any more hides it from everybody who asks through it, not from verify. */
+static void
+test_a_row_that_no_index_has_is_named(void **state)
+{
+	(void)state;
+	verify_make();
+	tamper(
+	    "DROP INDEX events_seq; INSERT INTO events VALUES (99, 50, 0, 1, 14, NULL, '{}');"
+	    "PRAGMA writable_schema = ON; INSERT INTO sqlite_schema SELECT 'index', 'events_seq', 'events', rootpage,"
+	    "'CREATE INDEX events_seq ON events (seq)' FROM sqlite_schema WHERE name = 'accounts_seq'");
+	verify_finds(VERIFY_INSERTED, CHAIN_EVENTS, 50);
+}
+
+static void
+test_numbers_that_were_exchanged(void **state)
+{
+	(void)state;
+	verify_make();
+	tamper("UPDATE events SET seq = 14 - seq");
+	verify_finds(VERIFY_REORDERED, CHAIN_EVENTS, SEQ_EVENT);
+}
+
+static void
+test_a_row_that_was_put_back(void **state)
+{
+	(void)state;
+	verify_make();
+	/* As it was when it was opened. */
+	tamper("UPDATE connections SET seq = 2, end = 0, closed_ts = NULL, bytes_out = NULL, bytes_in = NULL, "
+	       "packets_out = NULL, packets_in = NULL, duration_us = NULL WHERE seq = 7");
+	verify_finds(VERIFY_ROLLED_BACK, CHAIN_CONNECTIONS, SEQ_CLOSE);
+}
+
+/* Whoever computes the digests anew is found by the sealed head. */
+static void
+test_digests_that_were_computed_anew(void **state)
+{
+	struct verify_result result;
+
+	(void)state;
+	verify_make();
+	tamper("UPDATE connections SET name = 'evil.example' WHERE seq = 9");
+	forge_link(SEQ_FLOW_3);
+	verify_finds(VERIFY_REWRITTEN, 0, SEQ_SEALED + 1);
+	/* The first segment stays proven. */
+	result = verify_now();
+	assert_int_equal(result.fault_count, 1);
+	/* A record that is named in the same segment tells more. */
+	tamper("UPDATE dns SET rcode = 3 WHERE seq = 8");
+	verify_finds(VERIFY_CHANGED, CHAIN_DNS, SEQ_DNS_2);
+}
+
+/* Also when its link goes with it. */
+static void
+test_a_removed_link(void **state)
+{
+	(void)state;
+	verify_make();
+	tamper("DELETE FROM events WHERE seq = 4; DELETE FROM chain WHERE seq = 4");
+	verify_finds(VERIFY_REMOVED, 0, SEQ_EVENT);
+	fixture_shell("rm -f \"$DB\"*");
+	verify_make();
+	tamper("DELETE FROM chain WHERE seq = 4");
+	verify_finds(VERIFY_INSERTED, CHAIN_EVENTS, SEQ_EVENT);
+}
+
+static void
+test_links_that_were_exchanged(void **state)
+{
+	(void)state;
+	verify_make();
+	/* With the rows' numbers: each record is then right by itself. */
+	tamper(
+	    "UPDATE chain SET seq = -3 WHERE seq = 3; UPDATE chain SET seq = 3 WHERE seq = 4; UPDATE chain SET seq = 4 "
+	    "WHERE seq = -3; UPDATE dns SET seq = 4 WHERE seq = 3; UPDATE events SET seq = 3 WHERE seq = 4");
+	forge_link(3);
+	forge_link(4);
+	verify_finds(VERIFY_REWRITTEN, 0, 1);
+}
+
+static void
+test_damaged_links(void **state)
+{
+	static const char *const cases[] = {"UPDATE chain SET tbl = 9 WHERE seq = 3",
+	    "UPDATE chain SET tbl = -1 WHERE seq = 3", "UPDATE chain SET digest = x'00' WHERE seq = 3",
+	    "UPDATE chain SET tbl = 4294967298 WHERE seq = 3"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		verify_make();
+		tamper(cases[i]);
+		verify_finds(VERIFY_REWRITTEN, 0, SEQ_DNS);
+		fixture_shell("rm -f \"$DB\"*");
+	}
+}
+
+static void
+test_seals_that_were_tampered_with(void **state)
+{
+	static const struct {
+		const char *sql;
+		int64_t seq;
+	} cases[] = {
+	    {"UPDATE seals SET head = zeroblob(32) WHERE n = 2", 8},
+	    {"UPDATE seals SET signature = zeroblob(64) WHERE n = 1", 1},
+	    {"UPDATE seals SET ts = ts + 1 WHERE n = 2", 8},
+	    {"UPDATE seals SET first_seq = 7 WHERE n = 2", 7},
+	    {"UPDATE seals SET last_seq = 10 WHERE n = 2", 8},
+	    {"UPDATE seals SET signature = x'00' WHERE n = 2", 8},
+	    {"UPDATE seals SET key_id = 4294967296 WHERE n = 2", 8},
+	    {"UPDATE seals SET n = 3 WHERE n = 2", 8},
+	    {"DELETE FROM seals WHERE n = 1", 1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		verify_make();
+		tamper(cases[i].sql);
+		verify_finds(VERIFY_BAD_SEAL, 0, cases[i].seq);
+		fixture_shell("rm -f \"$DB\"*");
+	}
+}
+
+/* A whole log, but of somebody else's making. */
+static void
+test_another_key(void **state)
+{
+	struct verify_options options = {.key_count = 0};
+	struct seal_key keys[2];
+	struct seal_signer other;
+	struct verify_result result;
+	char path[PATH_MAX];
+	struct error err;
+	bool made;
+
+	(void)state;
+	verify_make();
+	snprintf(path, sizeof(path), "%s/other.key", fixture_dir);
+	assert_int_equal(seal_signer_load(&other, path, &made, &err), 0);
+	/* Not pinned: the file's own key counts, and the result says so. */
+	verify_with(&options, &result);
+	verify_ok(&result);
+	assert_false(result.pinned);
+	options.keys = &other.key;
+	options.key_count = 1;
+	verify_with(&options, &result);
+	assert_int_equal(result.first.fault, VERIFY_BAD_SEAL);
+	assert_int_equal(result.faults[VERIFY_BAD_SEAL], 2);
+	assert_non_null(strstr(result.first.text, "not among the keys"));
+	/* The id of a key alone does not sign. */
+	keys[0] = other.key;
+	keys[0].id = signer.key.id;
+	options.keys = keys;
+	verify_with(&options, &result);
+	assert_non_null(strstr(result.first.text, "wrong signature"));
+	keys[1] = signer.key;
+	options.key_count = 2;
+	verify_with(&options, &result);
+	verify_ok(&result);
+	seal_signer_free(&other);
+}
+
+/* A key that was put in the other's place goes on with the same chain. */
+static void
+test_a_rotated_key(void **state)
+{
+	struct verify_options options = {.key_count = 0};
+	struct seal_key keys[2] = {signer.key};
+	struct verify_result result;
+	struct store *store;
+	char path[PATH_MAX];
+	struct error err;
+	bool made;
+
+	(void)state;
+	verify_make();
+	seal_signer_free(&signer);
+	snprintf(path, sizeof(path), "%s/new.key", fixture_dir);
+	assert_int_equal(seal_signer_load(&signer, path, &made, &err), 0);
+	store = fixture_open(NULL);
+	store_set_signer(store, &signer);
+	verify_add(store, fixture_flow(8, "d.example"));
+	verify_seal_now(store);
+	store_close(store);
+	verify_with(&options, &result);
+	verify_ok(&result);
+	assert_int_equal(result.seals, 3);
+	keys[1] = signer.key;
+	options = (struct verify_options){.keys = keys, .key_count = 2};
+	verify_with(&options, &result);
+	verify_ok(&result);
+	options.key_count = 1;
+	verify_with(&options, &result);
+	assert_int_equal(result.fault_count, 1);
+	assert_int_equal(result.first.fault, VERIFY_BAD_SEAL);
+}
+
+/* The file's own keys must be what their ids say. */
+static void
+test_keys_in_the_file(void **state)
+{
+	struct verify_options options = {.key_count = 0};
+	struct verify_result result;
+
+	(void)state;
+	verify_make();
+	tamper("UPDATE seal_keys SET public = zeroblob(32)");
+	verify_with(&options, &result);
+	assert_int_equal(result.first.fault, VERIFY_BAD_SEAL);
+	tamper("DELETE FROM seal_keys");
+	verify_with(&options, &result);
+	assert_int_equal(result.first.fault, VERIFY_BAD_SEAL);
+}
+
+/* Seals as they were before somebody cut the log off. */
+static size_t
+notes_take(struct verify_note notes[static 8])
+{
+	sqlite3 *db = tamper_open();
+	sqlite3_stmt *next;
+	size_t count = 0;
+	bool whole;
+
+	assert_int_equal(seal_table_prepare(db, &next), SQLITE_OK);
+	while (count < 8 && seal_table_next(next, (int64_t)count, &notes[count].seal, &whole) == SQLITE_ROW) {
+		assert_int_equal(seal_table_log_id(db, notes[count].log_id), SQLITE_OK);
+		count++;
+	}
+	sqlite3_finalize(next);
+	sqlite3_close(db);
+	return count;
+}
+
+static struct verify_result
+verify_with_notes(const struct verify_note *notes, size_t count)
+{
+	const struct verify_options options = {
+	    .keys = &signer.key, .key_count = 1, .notes = notes, .note_count = count};
+	struct verify_result result;
+
+	verify_with(&options, &result);
+	return result;
+}
+
+static void
+test_a_log_that_was_cut_off(void **state)
+{
+	struct verify_note notes[8];
+	struct verify_result result;
+	size_t count;
+
+	(void)state;
+	verify_make();
+	count = notes_take(notes);
+	assert_int_equal(count, 2);
+	result = verify_with_notes(notes, count);
+	verify_ok(&result);
+	assert_int_equal(result.notes_matched, 2);
+	/* Everything after the first seal, and the seal: what is left is whole by itself. */
+	tamper("DELETE FROM chain WHERE seq > 7; DELETE FROM connections WHERE seq > 7; DELETE FROM dns WHERE seq > 7; "
+	       "DELETE FROM events WHERE seq > 7; DELETE FROM seals WHERE n > 1");
+	result = verify_now();
+	verify_ok(&result);
+	result = verify_with_notes(notes, count);
+	assert_int_equal(result.first.fault, VERIFY_TRUNCATED);
+	assert_int_equal(result.notes_matched, 1);
+	/* Links gone, seal still there. */
+	fixture_shell("rm -f \"$DB\"*");
+	verify_make();
+	tamper("DELETE FROM chain WHERE seq > 7; DELETE FROM connections WHERE seq > 7; DELETE FROM dns WHERE seq > 7; "
+	       "DELETE FROM events WHERE seq > 7");
+	verify_finds(VERIFY_TRUNCATED, 0, SEQ_DNS_2);
+}
+
+/* The key's holder writes another history: right by itself, but not the one whose seals were taken. */
+static void
+test_a_history_that_was_written_anew(void **state)
+{
+	struct verify_note notes[8];
+	struct verify_result result;
+	struct store *store;
+	size_t count;
+
+	(void)state;
+	verify_make();
+	count = notes_take(notes);
+	tamper("DELETE FROM chain WHERE seq > 7; DELETE FROM connections WHERE seq > 7; DELETE FROM dns WHERE seq > 7; "
+	       "DELETE FROM events WHERE seq > 7; DELETE FROM seals WHERE n > 1");
+	store = fixture_open(NULL);
+	store_set_signer(store, &signer);
+	verify_add(store, fixture_dns(5, "b.example", 9));
+	verify_add(store, fixture_flow(6, "innocent.example"));
+	verify_seal_now(store);
+	store_close(store);
+	result = verify_now();
+	verify_ok(&result);
+	result = verify_with_notes(notes, count);
+	assert_int_equal(result.first.fault, VERIFY_REWRITTEN);
+	assert_int_equal(result.first.seq, SEQ_SEALED + 1);
+	/* Or begins a log of its own. */
+	fixture_shell("rm -f \"$DB\"*");
+	verify_make();
+	result = verify_with_notes(notes, count);
+	assert_int_equal(result.first.fault, VERIFY_TRUNCATED);
+	assert_int_equal(result.notes_of_others, 2);
+	/* What was taken must be signed, too: anybody can write a note. */
+	count = notes_take(notes);
+	notes[1].seal.last_seq = 12;
+	result = verify_with_notes(notes, count);
+	assert_int_equal(result.first.fault, VERIFY_BAD_SEAL);
+}
+
+static void
+test_a_beginning_in_the_middle(void **state)
+{
+	struct verify_options options = {.keys = &signer.key, .key_count = 1, .since_seq = SEQ_SEALED + 2};
+	struct verify_result result;
+
+	(void)state;
+	verify_make();
+	tamper("UPDATE events SET uid = 7 WHERE seq = 4");
+	verify_with(&options, &result);
+	verify_ok(&result);
+	assert_int_equal(result.from_seq, SEQ_SEALED);
+	assert_int_equal(result.links, 3);
+	assert_int_equal(result.seals, 1);
+	options.since_seq = SEQ_SEALED;
+	verify_with(&options, &result);
+	assert_int_equal(result.from_seq, 0);
+	assert_int_equal(result.first.seq, SEQ_EVENT);
+	options.since_seq = 0;
+	options.since_us = INT64_MAX;
+	verify_with(&options, &result);
+	verify_ok(&result);
+	assert_int_equal(result.links, 1);
+	/* What comes after the beginning is found. */
+	tamper("UPDATE events SET uid = 7 WHERE seq = 10");
+	verify_with(&options, &result);
+	assert_int_equal(result.first.seq, SEQ_TAIL);
+	/* A seal that proves nothing is no beginning. */
+	tamper("UPDATE seals SET signature = zeroblob(64)");
+	verify_with(&options, &result);
+	assert_int_equal(result.from_seq, 0);
+	assert_int_equal(result.first.seq, SEQ_EVENT);
+	assert_int_equal(result.faults[VERIFY_BAD_SEAL], 2);
+}
+
+/* As retention does it: rows that are not needed any more, their links, and nothing else. */
+#define PRUNE                                                                                                          \
+	"DELETE FROM connections WHERE seq <= 7; DELETE FROM dns WHERE seq <= 7; DELETE FROM events WHERE seq <= 7; "  \
+	"DELETE FROM sandboxes WHERE seq <= 7; DELETE FROM accounts WHERE seq <= 7; DELETE FROM chain WHERE seq <= "   \
+	"7; "                                                                                                          \
+	"UPDATE meta SET value = 7 WHERE key = 'pruned_through'"
+
+static void
+test_a_pruned_log_passes(void **state)
+{
+	struct verify_note notes[8];
+	struct verify_result result;
+	size_t count;
+
+	(void)state;
+	verify_make();
+	count = notes_take(notes);
+	tamper(PRUNE);
+	result = verify_with_notes(notes, count);
+	verify_ok(&result);
+	assert_int_equal(result.pruned_through, 7);
+	assert_int_equal(result.from_seq, 7);
+	assert_int_equal(result.seals, 2);
+	assert_int_equal(result.links, 3);
+	assert_int_equal(result.notes_matched, 2);
+	/* And is as good a witness for the rest. */
+	tamper("UPDATE connections SET name = 'evil.example' WHERE seq = 9");
+	verify_finds(VERIFY_CHANGED, CHAIN_CONNECTIONS, SEQ_FLOW_3);
+	forge_link(SEQ_FLOW_3);
+	verify_finds(VERIFY_REWRITTEN, 0, SEQ_SEALED + 1);
+	/* A row that was put where all are dropped. */
+	tamper("INSERT INTO events VALUES (99, 4, 0, 1, 14, NULL, '{}')");
+	verify_finds(VERIFY_INSERTED, CHAIN_EVENTS, 4);
+}
+
+static void
+test_pruning_ends_with_a_seal(void **state)
+{
+	(void)state;
+	verify_make();
+	tamper(PRUNE "; UPDATE meta SET value = 6 WHERE key = 'pruned_through'");
+	verify_finds(VERIFY_REMOVED, 0, 1);
+	/* Seals stay. */
+	tamper("UPDATE meta SET value = 7 WHERE key = 'pruned_through'; DELETE FROM seals WHERE n = 1");
+	verify_finds(VERIFY_BAD_SEAL, 0, 1);
+}
+
+static void
+test_accounts_that_do_not_add_up(void **state)
+{
+	struct verify_result result;
+	struct store *store = fixture_open(NULL);
+
+	(void)state;
+	store_set_signer(store, &signer);
+	verify_add(store, fixture_sandbox(FIXTURE_SANDBOX, "task1"));
+	verify_add(store, fixture_flow(1, "a.example"));
+	verify_add(store, fixture_dns(2, "a.example", 9));
+	/* Two accepted, one recorded. */
+	verify_add(store, verify_account(2, 1, 1, false));
+	fixture_commit(store);
+	result = verify_now();
+	verify_ok(&result);
+	/* More recorded than there are. */
+	verify_add(store, fixture_flow(3, "a.example"));
+	verify_add(store, verify_account(3, 3, 1, true));
+	fixture_commit(store);
+	result = verify_now();
+	assert_int_equal(result.first.fault, VERIFY_ACCOUNT);
+	assert_int_equal(result.first.table, CHAIN_ACCOUNTS);
+	assert_int_equal(result.accounts, 0);
+	/* The one that was missing. */
+	verify_add(store, fixture_flow(4, "a.example"));
+	fixture_commit(store);
+	result = verify_now();
+	verify_ok(&result);
+	assert_int_equal(result.accounts, 1);
+	/* One too many after the end. */
+	verify_add(store, fixture_dns(5, "a.example", 9));
+	fixture_commit(store);
+	result = verify_now();
+	assert_int_equal(result.first.fault, VERIFY_ACCOUNT);
+	assert_non_null(strstr(result.first.text, "queries"));
+	store_close(store);
+}
+
+static void
+test_refused_packets_are_counted_by_the_kernel(void **state)
+{
+	struct verify_result result;
+	struct record refused = fixture_denied(1, "", 0), account = verify_account(0, 0, 0, false);
+	struct store *store = fixture_open(NULL);
+
+	(void)state;
+	refused.kind = RECORD_REFUSED;
+	refused.flow.count = 5;
+	refused.flow.last_us = FIXTURE_TS + 1;
+	verify_add(store, fixture_sandbox(FIXTURE_SANDBOX, "task1"));
+	verify_add(store, refused);
+	account.account.attempts[RECORD_ATTEMPT_REFUSED] = 7;
+	account.account.recorded[RECORD_ATTEMPT_REFUSED][VERDICT_DENIED] = 5;
+	verify_add(store, account);
+	fixture_commit(store);
+	result = verify_now();
+	verify_ok(&result);
+	account.account.recorded[RECORD_ATTEMPT_REFUSED][VERDICT_DENIED] = 7;
+	account.account.final = 1;
+	account.account.ts_us++;
+	verify_add(store, account);
+	fixture_commit(store);
+	result = verify_now();
+	assert_int_equal(result.first.fault, VERIFY_ACCOUNT);
+	refused.flow.count = 7;
+	verify_add(store, refused);
+	fixture_commit(store);
+	result = verify_now();
+	verify_ok(&result);
+	store_close(store);
+}
+
+/* Rows of a sandbox that was there before the newest pruning may be gone: its accounts prove nothing. */
+static void
+test_accounts_of_pruned_sandboxes_are_left_alone(void **state)
+{
+	struct verify_result result;
+	struct store *store = fixture_open(NULL);
+	struct record account = verify_account(5, 5, 5, true);
+
+	(void)state;
+	store_set_signer(store, &signer);
+	verify_add(store, fixture_sandbox(FIXTURE_SANDBOX, "task1"));
+	verify_add(store, fixture_flow(1, "a.example"));
+	verify_seal_now(store);
+	verify_add(store, account);
+	fixture_commit(store);
+	store_close(store);
+	result = verify_now();
+	assert_int_equal(result.first.fault, VERIFY_ACCOUNT);
+	tamper("DELETE FROM connections; DELETE FROM sandboxes; DELETE FROM chain WHERE seq <= 2; "
+	       "UPDATE meta SET value = 2 WHERE key = 'pruned_through'");
+	result = verify_now();
+	verify_ok(&result);
+	assert_int_equal(result.accounts_pruned, 1);
+}
+
+static void
+count_gap(const struct verify_gap *gap, void *context)
+{
+	*(unsigned int *)context |= 1u << gap->kind;
+}
+
+static void
+test_gaps_are_told_and_are_no_faults(void **state)
+{
+	unsigned int seen = 0;
+	struct verify_options options = {.gap_handler = count_gap, .context = &seen};
+	struct verify_result result;
+	struct store *store = fixture_open(NULL);
+
+	(void)state;
+	verify_add(store, fixture_event(1, EVENT_ROLE_CRASH, "{\"role\":\"gateway\"}"));
+	verify_add(store, fixture_event(2, EVENT_AUDIT_RESUMED, "{\"lost\":0}"));
+	verify_add(store, fixture_event(3, EVENT_AUDIT_RESUMED, "{\"lost\":3}"));
+	verify_add(store, fixture_event(4, EVENT_AUDIT_REPLACED, "{}"));
+	fixture_commit(store);
+	verify_with(&options, &result);
+	verify_ok(&result);
+	assert_int_equal(result.gaps, 3);
+	assert_int_equal(seen, 1u << EVENT_ROLE_CRASH | 1u << EVENT_AUDIT_RESUMED | 1u << EVENT_AUDIT_REPLACED);
+	store_close(store);
+}
+
+/* More than one page of everything, while it is written. */
+static void
+test_a_long_log_that_is_still_written(void **state)
+{
+	struct store *store = verify_make_open();
+	struct verify_result result;
+
+	(void)state;
+	for (uint64_t i = 10; i < 5000; i++) {
+		verify_add(store, fixture_flow(i, "a.example"));
+		if (i % 700 == 0)
+			fixture_commit(store);
+	}
+	result = verify_now();
+	verify_ok(&result);
+	fixture_commit(store);
+	result = verify_now();
+	verify_ok(&result);
+	assert_int_equal(result.links, 5000);
+	assert_true(result.seals >= 5);
+	tamper("DELETE FROM connections WHERE seq = 3000");
+	verify_finds(VERIFY_REMOVED, CHAIN_CONNECTIONS, 3000);
+	store_close(store);
+}
+
+static void
+test_hostile_schemas_fail(void **state)
+{
+	static const char *const cases[] = {"DROP TABLE chain", "DROP TABLE seals", "DROP TABLE accounts",
+	    "UPDATE meta SET value = 'x' WHERE key = 'log_id'", "DELETE FROM meta", "PRAGMA application_id = 1"};
+	const struct verify_options options = {.key_count = 0};
+	struct verify_result result;
+	struct error err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		verify_make();
+		tamper(cases[i]);
+		assert_int_equal(verify_run(fixture_db, &options, &result, &err), -1);
+		fixture_shell("rm -f \"$DB\"*");
+	}
+	assert_int_equal(verify_run(fixture_db, &options, &result, &err), -1);
+	assert_int_equal(err.code, ERROR_NOT_FOUND);
+}
+
+static void
+test_one_sandbox(void **state)
+{
+	struct verify_options options = {.sandbox = "task1"};
+	struct verify_result result;
+	struct error err;
+
+	(void)state;
+	verify_make();
+	verify_with(&options, &result);
+	verify_ok(&result);
+	assert_int_equal(result.accounts, 1);
+	options.sandbox = "task2";
+	assert_int_equal(verify_run(fixture_db, &options, &result, &err), -1);
+	assert_int_equal(err.code, ERROR_NOT_FOUND);
+}
+
+#define VERIFY_TEST(test) cmocka_unit_test_setup_teardown(test, verify_setup, verify_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    VERIFY_TEST(test_a_whole_log_passes),
+	    VERIFY_TEST(test_an_empty_log_passes),
+	    VERIFY_TEST(test_a_changed_row_is_named),
+	    VERIFY_TEST(test_a_removed_row_is_named),
+	    VERIFY_TEST(test_an_inserted_row_is_named),
+	    VERIFY_TEST(test_a_row_that_no_index_has_is_named),
+	    VERIFY_TEST(test_numbers_that_were_exchanged),
+	    VERIFY_TEST(test_a_row_that_was_put_back),
+	    VERIFY_TEST(test_digests_that_were_computed_anew),
+	    VERIFY_TEST(test_a_removed_link),
+	    VERIFY_TEST(test_links_that_were_exchanged),
+	    VERIFY_TEST(test_damaged_links),
+	    VERIFY_TEST(test_seals_that_were_tampered_with),
+	    VERIFY_TEST(test_another_key),
+	    VERIFY_TEST(test_a_rotated_key),
+	    VERIFY_TEST(test_keys_in_the_file),
+	    VERIFY_TEST(test_a_log_that_was_cut_off),
+	    VERIFY_TEST(test_a_history_that_was_written_anew),
+	    VERIFY_TEST(test_a_beginning_in_the_middle),
+	    VERIFY_TEST(test_a_pruned_log_passes),
+	    VERIFY_TEST(test_pruning_ends_with_a_seal),
+	    VERIFY_TEST(test_accounts_that_do_not_add_up),
+	    VERIFY_TEST(test_refused_packets_are_counted_by_the_kernel),
+	    VERIFY_TEST(test_accounts_of_pruned_sandboxes_are_left_alone),
+	    VERIFY_TEST(test_gaps_are_told_and_are_no_faults),
+	    VERIFY_TEST(test_a_long_log_that_is_still_written),
+	    VERIFY_TEST(test_hostile_schemas_fail),
+	    VERIFY_TEST(test_one_sandbox),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
