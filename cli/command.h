@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 /* Options of one command, the common ones included. */
 #define COMMAND_OPTIONS_MAX 32
@@ -61,6 +62,11 @@ int cli_policy(int argc, char **argv);
 int cli_preset(int argc, char **argv);
 int cli_mark(int argc, char **argv);
 int cli_status(int argc, char **argv);
+
+int cli_report(int argc, char **argv);
+
+/* Every rule in force, with its origin, a line each; answer is a sandbox's (policy.c). */
+void policy_print_effective(FILE *out, const json_t *answer);
 
 /* What came of a change of a policy (rules.c): an answer of the rules and policy endpoints. */
 void rules_print(const json_t *answer);

@@ -228,6 +228,28 @@ policy_has_places(const json_t *rules)
 	return false;
 }
 
+void
+policy_print_effective(FILE *out, const json_t *answer)
+{
+	const json_t *rules = json_object_get(answer, "rules"), *rule;
+	size_t i;
+
+	/* Implicit, and above all others. */
+	fprintf(out,
+	    "deny the never list: private, metadata, reserved and the host's own addresses and names (built in)\n");
+	json_array_foreach(rules, i, rule)
+	{
+		const char *expires = command_text(rule, "expires");
+
+		fprintf(out, "%s (%s)%s%s\n", command_text(rule, "rule"), command_text(rule, "origin"),
+		    expires[0] == '\0' ? "" : " until ", expires);
+	}
+	if (policy_has_places(rules))
+		fprintf(out,
+		    "deny an address whose country or network is not known, where such a rule could be about it (built in)\n");
+	fprintf(out, "deny everything else (built in)\n");
+}
+
 static int
 policy_show(int argc, char **argv)
 {
@@ -240,8 +262,6 @@ policy_show(int argc, char **argv)
 	char path[CLIENT_PATH_MAX];
 	struct error err;
 	json_t *answer;
-	const json_t *rule;
-	size_t i;
 
 	if (status >= 0)
 		return status;
@@ -253,19 +273,7 @@ policy_show(int argc, char **argv)
 	} else if (!effective) {
 		printf("%s", command_text(answer, "policy"));
 	} else {
-		/* Implicit, and above all others. */
-		printf("deny the never list: private, metadata, reserved and the host's own addresses and names (built in)\n");
-		json_array_foreach(json_object_get(answer, "rules"), i, rule)
-		{
-			const char *expires = command_text(rule, "expires");
-
-			printf("%s (%s)%s%s\n", command_text(rule, "rule"), command_text(rule, "origin"),
-			    expires[0] == '\0' ? "" : " until ", expires);
-		}
-		if (policy_has_places(json_object_get(answer, "rules")))
-			printf("deny an address whose country or network is not known, where such a rule could be "
-			       "about it (built in)\n");
-		printf("deny everything else (built in)\n");
+		policy_print_effective(stdout, answer);
 	}
 	json_decref(answer);
 	return 0;

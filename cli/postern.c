@@ -33,6 +33,7 @@ static const struct command_row commands[] = {
     {"preset", cli_preset, "preset list | show NAME", "The shipped policies that others include."},
     {"test", cli_test, "test NAME TARGET", "Would a sandbox reach HOST[:PORT], ADDRESS[:PORT] or a URL? Exit 1: no."},
     {"log", cli_log, "log [NAME] [option...]", "Read the record of every attempt, allowed and denied."},
+    {"report", cli_report, "report NAME -o FILE.html", "Make one page of a sandbox's log, to look at or to hand on."},
     {"mark", cli_mark, "mark NAME TEXT | mark NAME -", "Put a step of the agent among its connections in the log."},
     {"verify", cli_verify, "verify [--since TIME|SEQ] [--key FILE|LINE]... [--seals FILE] [--sandbox NAME] [--db FILE]",
 	"Was anything in the log changed, removed, inserted or cut off? Exit 1: yes, and what first."},

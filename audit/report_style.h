@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The report's style sheet. Its digest stands in the page's content security policy: nothing else styles it. */
+#ifndef POSTERN_AUDIT_REPORT_STYLE_H
+#define POSTERN_AUDIT_REPORT_STYLE_H
+
+extern const char report_style[];
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* postern report: one sandbox's log as one page to look at. */
+#include "audit/open.h"
+#include "audit/report.h"
+#include "base/clock.h"
+#include "base/paths.h"
+#include "cli/client.h"
+#include "cli/command.h"
+#include "cli/when.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct report_words {
+	const char *output, *since, *until, *db, *id;
+};
+
+static int
+report_read_words(
+    const struct report_words *words, const struct command *command, struct report_options *options, struct error *err)
+{
+	char *end;
+
+	options->now_us = clock_real_us();
+	if (words->since != NULL && when_parse(words->since, options->now_us, &options->since_us, err) < 0)
+		return error_prefix(err, "--since");
+	if (words->until != NULL && when_parse(words->until, options->now_us, &options->until_us, err) < 0)
+		return error_prefix(err, "--until");
+	if (words->id != NULL) {
+		options->sandbox_id = strtoll(words->id, &end, 10);
+		if (*end != '\0' || options->sandbox_id <= 0)
+			return error_set(
+			    err, ERROR_USAGE, "--id %s: give the number that postern log -o json shows", words->id);
+	}
+	if (command->words.count > 0)
+		options->sandbox = command->words.items[0];
+	if (options->sandbox == NULL && options->sandbox_id == 0)
+		return error_set(err, ERROR_USAGE, "say which sandbox: NAME, or --id");
+	return 0;
+}
+
+/* What the daemon says is in force: text that the caller frees, or NULL. Only of the log that is the daemon's own. */
+static char *
+report_policy_text(const struct report_options *options, int64_t *ret_id)
+{
+	char path[CLIENT_PATH_MAX], *text = NULL;
+	struct error err;
+	json_t *answer;
+	size_t size;
+	FILE *memory;
+
+	if (options->sandbox == NULL || client_sandbox_path(options->sandbox, "", path, &err) < 0 ||
+	    client_request("GET", path, NULL, &answer, &err) < 0)
+		return NULL;
+	*ret_id = json_integer_value(json_object_get(answer, "id"));
+	memory = open_memstream(&text, &size);
+	if (memory != NULL) {
+		policy_print_effective(memory, answer);
+		fclose(memory);
+	}
+	json_decref(answer);
+	return text;
+}
+
+/* A file is complete or not there: it is written beside and renamed. */
+static int
+report_write_file(const char *path, sqlite3 *db, const struct report_options *options, struct error *err)
+{
+	char draft[PATH_MAX];
+	FILE *out;
+	int fd, rc;
+
+	if (snprintf(draft, sizeof(draft), "%s.XXXXXX", path) >= (int)sizeof(draft))
+		return error_sys(err, ENAMETOOLONG, "%s", path);
+	fd = mkostemp(draft, O_CLOEXEC);
+	out = fd < 0 ? NULL : fdopen(fd, "w");
+	if (out == NULL)
+		return error_sys(err, errno, "%s cannot be made", path);
+	rc = report_write(out, db, options, err);
+	if (rc == 0 && (fflush(out) != 0 || ferror(out)))
+		rc = error_sys(err, errno, "%s cannot be written", path);
+	fclose(out);
+	if (rc == 0 && rename(draft, path) < 0)
+		rc = error_sys(err, errno, "%s cannot be written", path);
+	if (rc < 0)
+		unlink(draft);
+	return rc;
+}
+
+static int
+report_run(const struct report_words *words, const struct report_options *options, struct error *err)
+{
+	char path[PATH_MAX];
+	struct open_file file = {.db = NULL};
+	int rc;
+
+	snprintf(path, sizeof(path), "%s/audit/audit.db", paths_state_dir());
+	if (open_read_only(&file, words->db != NULL ? words->db : path, err) < 0)
+		return -1;
+	if (words->output == NULL || strcmp(words->output, "-") == 0)
+		rc = report_write(stdout, file.db, options, err);
+	else
+		rc = report_write_file(words->output, file.db, options, err);
+	open_close(&file);
+	return rc;
+}
+
+int
+cli_report(int argc, char **argv)
+{
+	struct report_words words = {.output = NULL};
+	const struct args_option own[] = {
+	    {'o', "output", "FILE", "write the page to this file (default: standard output)", NULL, &words.output,
+		NULL},
+	    {0, "since", "TIME", "only from then on: 2h, 7d ago, or 2026-11-29T20:31:00Z", NULL, &words.since, NULL},
+	    {0, "until", "TIME", "only before then", NULL, &words.until, NULL},
+	    {0, "id", "ID", "the sandbox with this id, of several that had the name", NULL, &words.id, NULL},
+	    {0, "db", "FILE", "read this database", NULL, &words.db, NULL},
+	};
+	static struct command command;
+	struct report_options options = {.now_us = 0};
+	int status = command_parse(argc, argv, own, sizeof(own) / sizeof(own[0]), 0, 1, &command);
+	char *policy = NULL;
+	struct error err;
+	int rc;
+
+	if (status >= 0)
+		return status;
+	if (report_read_words(&words, &command, &options, &err) < 0)
+		return command_fail(&err);
+	if (words.db == NULL)
+		policy = report_policy_text(&options, &options.policy_id);
+	options.policy = policy;
+	options.policy_why = words.db != NULL
+	    ? "This log was read from a file; the policy is known where the sandbox is attached."
+	    : "The sandbox is not attached now. The events tell which policy was in force when.";
+	rc = report_run(&words, &options, &err);
+	free(policy);
+	return rc == 0 ? 0 : command_fail(&err);
+}
