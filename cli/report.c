@@ -2,6 +2,7 @@
 /* postern report: one sandbox's log as one page to look at. */
 #include "audit/open.h"
 #include "audit/report.h"
+#include "audit/verify.h"
 #include "base/clock.h"
 #include "base/paths.h"
 #include "cli/client.h"
@@ -17,7 +18,11 @@
 
 struct report_words {
 	const char *output, *since, *until, *db, *id;
+	bool unverified;
 };
+
+/* Room for what verifying came to. */
+#define REPORT_VERDICT_MAX 512
 
 static int
 report_read_words(
@@ -66,6 +71,32 @@ report_policy_text(const struct report_options *options, int64_t *ret_id)
 	return text;
 }
 
+/* The sentence about the log's state: of the whole log, not of this sandbox's part. Returns whether it is a good one. */
+static bool
+report_verify(const char *path, char ret_text[REPORT_VERDICT_MAX])
+{
+	static const struct verify_options options = {.keys = NULL};
+	static struct verify_result result;
+	struct error err;
+
+	if (verify_run(path, &options, &result, &err) < 0) {
+		snprintf(ret_text, REPORT_VERDICT_MAX, "%.500s", err.text);
+		return false;
+	}
+	if (result.fault_count > 0) {
+		snprintf(ret_text, REPORT_VERDICT_MAX, "%llu faults in the log; the first: %s: %.200s",
+		    (unsigned long long)result.fault_count, verify_fault_text(result.first.fault), result.first.text);
+		return false;
+	}
+	snprintf(ret_text, REPORT_VERDICT_MAX,
+	    "%llu changes of the log and %llu seals fit each other, with the keys in the log; %llu of the changes are "
+	    "too new to "
+	    "be sealed. %llu accounts of gateways add up. Marked gaps: %llu.",
+	    (unsigned long long)result.links, (unsigned long long)result.seals, (unsigned long long)result.unsealed,
+	    (unsigned long long)result.accounts, (unsigned long long)result.gaps);
+	return true;
+}
+
 /* A file is complete or not there: it is written beside and renamed. */
 static int
 report_write_file(const char *path, sqlite3 *db, const struct report_options *options, struct error *err)
@@ -92,15 +123,20 @@ report_write_file(const char *path, sqlite3 *db, const struct report_options *op
 }
 
 static int
-report_run(const struct report_words *words, const struct report_options *options, struct error *err)
+report_run(const struct report_words *words, struct report_options *options, struct error *err)
 {
-	char path[PATH_MAX];
+	char own[PATH_MAX], verdict[REPORT_VERDICT_MAX];
+	const char *path = words->db != NULL ? words->db : own;
 	struct open_file file = {.db = NULL};
 	int rc;
 
-	snprintf(path, sizeof(path), "%s/audit/audit.db", paths_state_dir());
-	if (open_read_only(&file, words->db != NULL ? words->db : path, err) < 0)
+	snprintf(own, sizeof(own), "%s/audit/audit.db", paths_state_dir());
+	if (open_read_only(&file, path, err) < 0)
 		return -1;
+	if (!words->unverified) {
+		options->verified = report_verify(path, verdict);
+		options->verdict = verdict;
+	}
 	if (words->output == NULL || strcmp(words->output, "-") == 0)
 		rc = report_write(stdout, file.db, options, err);
 	else
@@ -120,6 +156,8 @@ cli_report(int argc, char **argv)
 	    {0, "until", "TIME", "only before then", NULL, &words.until, NULL},
 	    {0, "id", "ID", "the sandbox with this id, of several that had the name", NULL, &words.id, NULL},
 	    {0, "db", "FILE", "read this database", NULL, &words.db, NULL},
+	    {0, "no-verify", NULL, "do not verify the log first, which takes its time for a long one",
+		&words.unverified, NULL, NULL},
 	};
 	static struct command command;
 	struct report_options options = {.now_us = 0};

@@ -46,6 +46,7 @@ png_size() { od -An -j16 -N8 -tu4 --endian=big "$1" | xargs; }
 	postern report seen -o "$PAGE"
 	matches "sandbox" '<h1>Sandbox seen</h1>' "$(cat "$PAGE")"
 	matches "label" 'task=4711' "$(cat "$PAGE")"
+	matches "verified" '✓ Verified.</strong> [0-9]+ changes of the log and [0-9]+ seals fit' "$(cat "$PAGE")"
 	matches "policy" 'allow news.lab-site.org .*seen.yaml' "$(cat "$PAGE")"
 	dom=$(browse --dump-dom)
 	matches "first step" 'step 1: open the news' "$dom"
@@ -113,6 +114,10 @@ png_size() { od -An -j16 -N8 -tu4 --endian=big "$1" | xargs; }
 	postern report busy --db "$LAB/tmp/busy.db" -o "$PAGE"
 	matches "count" '<b class="ok">100,001</b> connections allowed' "$(cat "$PAGE")"
 	(($(stat -c %s "$PAGE") < 1048576))
+	# Nobody's gateway wrote those: the page says so.
+	matches "verified" '✗ NOT VERIFIED.</strong> [0-9]+ faults in the log; the first: inserted' "$(cat "$PAGE")"
+	postern report busy --db "$LAB/tmp/busy.db" --no-verify -o "$PAGE"
+	matches "not verified" 'Not verified.</strong>' "$(cat "$PAGE")"
 	dom=$(browse --dump-dom)
 	matches "all of it" 'This page holds no script' "$dom"
 }
