@@ -1,86 +1,39 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Theory of operation. The three tables are read as one: a UNION ALL of three SELECTs with the same columns, ordered by
- * (ts, id, kind), of which SQLite merges the three indexes without sorting. A page ends at a row whose (ts, id, kind)
- * is the next page's beginning. "The last N" is the same stream from the N-th newest row on.
+/* Theory of operation. The three tables are read as one: a UNION ALL of SELECTs with the same columns ("arms",
+ * audit/query_sql.h), ordered by (ts, id, kind), of which SQLite merges the indexes without sorting. A page ends at a row
+ * whose (ts, id, kind) is the next page's beginning. "The last N" is the same stream from the N-th newest row on.
  *
  * Following is another stream over the same columns, ordered by seq, which the writer gives to each change under its
- * write lock: what was committed later has the larger seq, whatever its ts.
+ * write lock: what was committed later has the larger seq, whatever its ts. So one number says how far a follower came,
+ * and with the log's own id it is a cursor from which another process goes on, without loss or repeats.
  *
- * SQL is put together from the constant pieces in this file alone; every value is bound. */
+ * SQL is put together from constant pieces, here and in audit/query_sql.c; every value is bound. */
 #include "audit/query.h"
 
 #include "audit/open.h"
 #include "audit/query_row.h"
+#include "audit/query_sql.h"
 #include "audit/schema.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for three arms with all their conditions. */
-#define QUERY_SQL_MAX 16384
-
 struct query {
 	struct open_file file;
+	char log_id[QUERY_LOG_ID_MAX];
 	struct query_filter filter;
 	sqlite3_stmt *page, *follow;               /* NULL until used */
 	int64_t cursor_ts, cursor_id, cursor_kind; /* rows up to here are done */
 	int64_t cursor_seq;                        /* following: newest change shown, or the newest at query_start */
+	int64_t newest_seq;                        /* at query_start */
 	struct query_row rows[QUERY_PAGE];
 	void *texts[QUERY_PAGE]; /* owned: the bytes of rows[i] */
 	size_t row_count, row_at;
 	bool page_was_last;
 };
-
-struct query_sql {
-	char text[QUERY_SQL_MAX];
-	size_t len;
-};
-
-struct query_arm {
-	unsigned int kind;
-	const char *columns, *table, *seq_index;
-	const char *host_column; /* NULL: rows of this kind are not about hosts and have no verdict */
-};
-
-static const struct query_arm query_arms[] = {
-    {QUERY_CONNECTION, QUERY_ROW_CONNECTION, "connections", "connections_seq", "name"},
-    {QUERY_DNS, QUERY_ROW_DNS, "dns", "dns_seq", "qname"},
-    {QUERY_EVENT, QUERY_ROW_EVENT, "events", "events_seq", NULL},
-};
-#define QUERY_ARMS (sizeof(query_arms) / sizeof(query_arms[0]))
-
-static void sql_add(struct query_sql *sql, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-/* Too long for the buffer: the statement then fails to prepare, which a test would see. */
-static void
-sql_add(struct query_sql *sql, const char *fmt, ...)
-{
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(sql->text + sql->len, sizeof(sql->text) - sql->len, fmt, ap);
-	va_end(ap);
-	if (n > 0)
-		sql->len = sql->len + (size_t)n < sizeof(sql->text) ? sql->len + (size_t)n : sizeof(sql->text) - 1;
-}
-
-/* SQL function: is the argument a name below the filter's host? */
-static void
-query_host_below(sqlite3_context *context, int argc, sqlite3_value **argv)
-{
-	const struct query *query = sqlite3_user_data(context);
-	const void *bytes = sqlite3_value_text(argv[0]);
-	int len = sqlite3_value_bytes(argv[0]);
-	struct name name;
-
-	(void)argc;
-	sqlite3_result_int(context,
-	    bytes != NULL && len > 0 && name_canonical(bytes, (size_t)len, &name) == NAME_OK &&
-		name_below(&name, &query->filter.host));
-}
 
 static void
 query_close_db(struct query *query)
@@ -89,6 +42,40 @@ query_close_db(struct query *query)
 	sqlite3_finalize(query->follow);
 	query->page = query->follow = NULL;
 	open_close(&query->file);
+}
+
+/* First column of the first row as a number; 0 when there is none. */
+static int
+query_integer(struct query *query, const char *sql, int64_t *ret_value, struct error *err)
+{
+	sqlite3_stmt *stmt;
+	int rc;
+
+	if (sqlite3_prepare_v2(query->file.db, sql, -1, &stmt, NULL) != SQLITE_OK)
+		return schema_error(err, query->file.db, query->file.path);
+	rc = sqlite3_step(stmt);
+	*ret_value = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
+	sqlite3_finalize(stmt);
+	return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : schema_error(err, query->file.db, query->file.path);
+}
+
+static int
+query_read_log_id(struct query *query, struct error *err)
+{
+	sqlite3_stmt *stmt;
+	struct query_text id;
+	int rc;
+
+	if (sqlite3_prepare_v2(query->file.db, "SELECT value FROM meta WHERE key = 'log_id'", -1, &stmt, NULL) !=
+	    SQLITE_OK)
+		return schema_error(err, query->file.db, query->file.path);
+	rc = sqlite3_step(stmt);
+	if (rc == SQLITE_ROW) {
+		id = query_row_text(stmt, 0);
+		snprintf(query->log_id, sizeof(query->log_id), "%.*s", (int)id.len, id.bytes == NULL ? "" : id.bytes);
+	}
+	sqlite3_finalize(stmt);
+	return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : schema_error(err, query->file.db, query->file.path);
 }
 
 struct query *
@@ -101,10 +88,10 @@ query_open(const char *path, struct error *err)
 		return NULL;
 	}
 	if (open_read_only(&query->file, path, err) == 0) {
-		if (sqlite3_create_function(query->file.db, "host_below", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, query,
-			query_host_below, NULL, NULL) == SQLITE_OK)
+		if (query_sql_functions(query->file.db) != SQLITE_OK)
+			schema_error(err, query->file.db, path);
+		else if (query_read_log_id(query, err) == 0)
 			return query;
-		schema_error(err, query->file.db, path);
 	}
 	query_close(query);
 	return NULL;
@@ -134,75 +121,47 @@ query_is_stale(const struct query *query)
 	return open_is_stale(&query->file);
 }
 
-/* Does the filter leave rows of this arm at all? */
-static bool
-query_arm_wanted(const struct query_filter *filter, const struct query_arm *arm)
-{
-	if (filter->kinds != 0 && (filter->kinds & arm->kind) == 0)
-		return false;
-	return arm->host_column != NULL || (!filter->denied && !filter->has_host);
-}
-
-static void
-sql_add_conditions(struct query_sql *sql, const struct query_filter *filter, const struct query_arm *arm)
-{
-	if (filter->sandbox_id != 0)
-		sql_add(sql, " AND t.sandbox_id = :sandbox_id");
-	if (filter->sandbox != NULL)
-		sql_add(sql, " AND t.sandbox_id IN (SELECT id FROM sandboxes WHERE name = :sandbox)");
-	if (filter->denied)
-		sql_add(sql, " AND t.verdict <> 0");
-	if (filter->has_host && filter->host_wildcard)
-		sql_add(sql, " AND host_below(t.%s)", arm->host_column);
-	else if (filter->has_host)
-		sql_add(sql, " AND t.%s = :host", arm->host_column);
-	if (filter->until_us != 0)
-		sql_add(sql, " AND t.ts < :until");
-}
-
 enum query_shape { QUERY_SHAPE_PAGE, QUERY_SHAPE_NTH, QUERY_SHAPE_FOLLOW };
 
 static void
-sql_add_arm(
-    struct query_sql *sql, const struct query_filter *filter, const struct query_arm *arm, enum query_shape shape)
+query_add_arm(sqlite3_str *sql, const struct query_filter *filter, const struct query_arm *arm, enum query_shape shape)
 {
 	switch (shape) {
 	case QUERY_SHAPE_PAGE:
-		sql_add(sql, "SELECT %s FROM %s t WHERE (t.ts, t.id, %u) > (:ts, :id, :kind)", arm->columns, arm->table,
-		    arm->kind);
+		sqlite3_str_appendf(sql, "SELECT %s FROM %s t WHERE (t.ts, t.id, %u) > (:ts, :id, :kind)", arm->columns,
+		    arm->table, arm->kind);
 		break;
 	case QUERY_SHAPE_NTH:
-		sql_add(sql, "SELECT %u AS kind, t.id AS id, t.ts AS ts FROM %s t WHERE 1", arm->kind, arm->table);
+		sqlite3_str_appendf(
+		    sql, "SELECT %u AS kind, t.id AS id, t.ts AS ts FROM %s t WHERE 1", arm->kind, arm->table);
 		break;
 	case QUERY_SHAPE_FOLLOW:
-		sql_add(sql, "SELECT %s FROM %s t INDEXED BY %s WHERE t.seq > :seq", arm->columns, arm->table,
-		    arm->seq_index);
+		sqlite3_str_appendf(sql, "SELECT %s FROM %s t INDEXED BY %s_seq WHERE t.seq > :seq", arm->columns,
+		    arm->table, arm->table);
 		break;
 	}
 	if (shape != QUERY_SHAPE_FOLLOW && filter->will_follow)
-		sql_add(sql, " AND t.seq <= :seq");
+		sqlite3_str_appendall(sql, " AND t.seq <= :seq");
 	/* A page begins at the cursor, which is never before since: two lower bounds would leave the planner a choice. */
 	if (shape != QUERY_SHAPE_PAGE && filter->since_us != 0)
-		sql_add(sql, " AND t.ts >= :since");
-	sql_add_conditions(sql, filter, arm);
+		sqlite3_str_appendall(sql, " AND t.ts >= :since");
+	query_sql_conditions(sql, filter, arm);
 }
 
 static void
-query_bind_integer(sqlite3_stmt *stmt, const char *name, int64_t value)
+query_add_order(sqlite3_str *sql, enum query_shape shape)
 {
-	int at = sqlite3_bind_parameter_index(stmt, name);
-
-	if (at > 0)
-		sqlite3_bind_int64(stmt, at, value);
-}
-
-static void
-query_bind_text(sqlite3_stmt *stmt, const char *name, const char *text)
-{
-	int at = sqlite3_bind_parameter_index(stmt, name);
-
-	if (at > 0)
-		sqlite3_bind_text(stmt, at, text, -1, SQLITE_STATIC);
+	switch (shape) {
+	case QUERY_SHAPE_PAGE:
+		sqlite3_str_appendall(sql, " ORDER BY ts, id, kind LIMIT :page");
+		return;
+	case QUERY_SHAPE_NTH:
+		sqlite3_str_appendall(sql, " ORDER BY ts DESC, id DESC, kind DESC LIMIT 1 OFFSET :last - 1");
+		return;
+	case QUERY_SHAPE_FOLLOW:
+		sqlite3_str_appendall(sql, " ORDER BY seq LIMIT :page");
+		return;
+	}
 }
 
 /* *ret_stmt stays NULL when the filter leaves no kind of rows. */
@@ -210,63 +169,79 @@ static int
 query_prepare(struct query *query, enum query_shape shape, sqlite3_stmt **ret_stmt, struct error *err)
 {
 	const struct query_filter *filter = &query->filter;
-	struct query_sql sql = {.len = 0};
+	sqlite3_str *sql = sqlite3_str_new(query->file.db);
+	char *text;
+	int rc = SQLITE_OK;
 
-	for (size_t i = 0; i < QUERY_ARMS; i++) {
-		if (!query_arm_wanted(filter, &query_arms[i]))
+	for (size_t i = 0; i < QUERY_KINDS; i++) {
+		if (!query_sql_wanted(filter, &query_arms[i]))
 			continue;
-		if (sql.len > 0)
-			sql_add(&sql, " UNION ALL ");
-		sql_add_arm(&sql, filter, &query_arms[i], shape);
+		if (sqlite3_str_length(sql) > 0)
+			sqlite3_str_appendall(sql, " UNION ALL ");
+		query_add_arm(sql, filter, &query_arms[i], shape);
 	}
-	if (sql.len == 0)
+	if (sqlite3_str_length(sql) > 0)
+		query_add_order(sql, shape);
+	rc = sqlite3_str_errcode(sql);
+	text = sqlite3_str_finish(sql);
+	if (rc == SQLITE_OK && text == NULL)
 		return 0;
-	if (shape == QUERY_SHAPE_FOLLOW)
-		sql_add(&sql, " ORDER BY seq LIMIT :page");
-	else if (shape == QUERY_SHAPE_PAGE)
-		sql_add(&sql, " ORDER BY ts, id, kind LIMIT :page");
-	else
-		sql_add(&sql, " ORDER BY ts DESC, id DESC, kind DESC LIMIT 1 OFFSET :last - 1");
-	if (sqlite3_prepare_v2(query->file.db, sql.text, -1, ret_stmt, NULL) != SQLITE_OK)
+	if (rc == SQLITE_OK)
+		rc = sqlite3_prepare_v2(query->file.db, text, -1, ret_stmt, NULL);
+	sqlite3_free(text);
+	if (rc != SQLITE_OK)
 		return schema_error(err, query->file.db, query->file.path);
-	query_bind_integer(*ret_stmt, ":sandbox_id", filter->sandbox_id);
-	query_bind_text(*ret_stmt, ":sandbox", filter->sandbox);
-	query_bind_text(*ret_stmt, ":host", filter->host.text);
-	query_bind_integer(*ret_stmt, ":since", filter->since_us);
-	query_bind_integer(*ret_stmt, ":until", filter->until_us);
-	query_bind_integer(*ret_stmt, ":page", QUERY_PAGE);
-	query_bind_integer(*ret_stmt, ":last", filter->last > INT64_MAX ? INT64_MAX : (int64_t)filter->last);
-	query_bind_integer(*ret_stmt, ":seq", query->cursor_seq);
+	query_sql_bind(*ret_stmt, filter);
+	query_sql_bind_integer(*ret_stmt, ":page", QUERY_PAGE);
+	query_sql_bind_integer(*ret_stmt, ":last", filter->last > INT64_MAX ? INT64_MAX : (int64_t)filter->last);
+	query_sql_bind_integer(*ret_stmt, ":seq", query->cursor_seq);
 	return 0;
+}
+
+/* How many sandboxes had this name (2: two or more), and the id of one. */
+static int
+query_find_sandbox(struct query *query, const char *name, int64_t *ret_id, struct error *err)
+{
+	sqlite3_stmt *stmt;
+	int rows = 0, rc;
+
+	if (sqlite3_prepare_v2(query->file.db, "SELECT id FROM sandboxes WHERE name = ?1 LIMIT 2", -1, &stmt, NULL) !=
+	    SQLITE_OK)
+		return schema_error(err, query->file.db, query->file.path);
+	sqlite3_bind_text(stmt, 1, name, -1, SQLITE_STATIC);
+	for (; (rc = sqlite3_step(stmt)) == SQLITE_ROW; rows++)
+		*ret_id = sqlite3_column_int64(stmt, 0);
+	sqlite3_finalize(stmt);
+	if (rc != SQLITE_DONE)
+		return schema_error(err, query->file.db, query->file.path);
+	if (rows == 0)
+		return error_set(err, ERROR_NOT_FOUND, "no sandbox %.100s in this log", name);
+	return rows;
 }
 
 /* A name that exactly one sandbox had becomes its id: then the index gives the order. Not for followers, who may see
  * another sandbox of that name come. */
 static int
-query_resolve_sandbox(struct query *query, struct error *err)
+query_resolve_sandboxes(struct query *query, struct error *err)
 {
-	static const char sql[] = "SELECT id FROM sandboxes WHERE name = ?1 LIMIT 2";
-	sqlite3_stmt *stmt;
+	struct query_filter *filter = &query->filter;
 	int64_t id = 0;
-	int rows = 0, rc;
+	int rows;
 
-	if (query->filter.sandbox == NULL || query->filter.will_follow)
+	if (filter->will_follow)
 		return 0;
-	if (sqlite3_prepare_v2(query->file.db, sql, -1, &stmt, NULL) != SQLITE_OK)
-		return schema_error(err, query->file.db, query->file.path);
-	sqlite3_bind_text(stmt, 1, query->filter.sandbox, -1, SQLITE_STATIC);
-	while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-		id = sqlite3_column_int64(stmt, 0);
-		rows++;
-	}
-	sqlite3_finalize(stmt);
-	if (rc != SQLITE_DONE)
-		return schema_error(err, query->file.db, query->file.path);
-	if (rows == 0)
-		return error_set(err, ERROR_NOT_FOUND, "no sandbox %.100s in this log", query->filter.sandbox);
-	if (rows == 1 && (query->filter.sandbox_id == 0 || query->filter.sandbox_id == id)) {
-		query->filter.sandbox_id = id;
-		query->filter.sandbox = NULL;
+	for (size_t i = 0; i < filter->term_count; i++)
+		if (filter->terms[i].field == QUERY_FIELD_SANDBOX && !filter->terms[i].negated &&
+		    query_find_sandbox(query, filter->terms[i].text, &id, err) < 0)
+			return -1;
+	if (filter->sandbox == NULL)
+		return 0;
+	rows = query_find_sandbox(query, filter->sandbox, &id, err);
+	if (rows < 0)
+		return -1;
+	if (rows == 1 && (filter->sandbox_id == 0 || filter->sandbox_id == id)) {
+		filter->sandbox_id = id;
+		filter->sandbox = NULL;
 	}
 	return 0;
 }
@@ -297,19 +272,10 @@ query_find_nth(struct query *query, struct error *err)
 static int
 query_newest_seq(struct query *query, struct error *err)
 {
-	static const char sql[] =
+	return query_integer(query,
 	    "SELECT max(coalesce((SELECT max(seq) FROM connections), 0), coalesce((SELECT max(seq) FROM dns), 0), "
-	    "coalesce((SELECT max(seq) FROM events), 0))";
-	sqlite3_stmt *stmt;
-	int rc;
-
-	if (sqlite3_prepare_v2(query->file.db, sql, -1, &stmt, NULL) != SQLITE_OK)
-		return schema_error(err, query->file.db, query->file.path);
-	rc = sqlite3_step(stmt);
-	if (rc == SQLITE_ROW)
-		query->cursor_seq = sqlite3_column_int64(stmt, 0);
-	sqlite3_finalize(stmt);
-	return rc == SQLITE_ROW ? 0 : schema_error(err, query->file.db, query->file.path);
+	    "coalesce((SELECT max(seq) FROM events), 0))",
+	    &query->newest_seq, err);
 }
 
 int
@@ -323,7 +289,10 @@ query_start(struct query *query, const struct query_filter *filter, struct error
 	query->page_was_last = false;
 	query->cursor_ts = filter->since_us > 0 ? filter->since_us - 1 : INT64_MIN;
 	query->cursor_id = query->cursor_kind = INT64_MAX;
-	if (query_resolve_sandbox(query, err) < 0 || query_newest_seq(query, err) < 0 || query_find_nth(query, err) < 0)
+	if (query_resolve_sandboxes(query, err) < 0 || query_newest_seq(query, err) < 0)
+		return -1;
+	query->cursor_seq = query->newest_seq;
+	if (query_find_nth(query, err) < 0)
 		return -1;
 	return query_prepare(query, QUERY_SHAPE_PAGE, &query->page, err);
 }
@@ -338,6 +307,7 @@ query_fill(struct query *query, sqlite3_stmt *stmt, struct error *err)
 	while ((rc = sqlite3_step(stmt)) == SQLITE_ROW && query->row_count < QUERY_PAGE) {
 		void **texts = &query->texts[query->row_count];
 
+		query->rows[query->row_count].cursor[0] = '\0';
 		*texts = query_row_take(stmt, &query->rows[query->row_count]);
 		if (*texts == NULL) {
 			sqlite3_reset(stmt);
@@ -360,9 +330,9 @@ query_next(struct query *query, const struct query_row **ret_row, struct error *
 	if (query->row_at == query->row_count) {
 		if (query->page_was_last || query->page == NULL)
 			return 0;
-		query_bind_integer(query->page, ":ts", query->cursor_ts);
-		query_bind_integer(query->page, ":id", query->cursor_id);
-		query_bind_integer(query->page, ":kind", query->cursor_kind);
+		query_sql_bind_integer(query->page, ":ts", query->cursor_ts);
+		query_sql_bind_integer(query->page, ":id", query->cursor_id);
+		query_sql_bind_integer(query->page, ":kind", query->cursor_kind);
 		if (query_fill(query, query->page, err) < 0)
 			return -1;
 		query->page_was_last = query->row_count < QUERY_PAGE;
@@ -376,6 +346,13 @@ query_next(struct query *query, const struct query_row **ret_row, struct error *
 	return 1;
 }
 
+/* "LOG:SEQ": whose change was shown last. */
+static void
+query_format_cursor(const struct query *query, int64_t seq, char ret_cursor[QUERY_CURSOR_MAX])
+{
+	snprintf(ret_cursor, QUERY_CURSOR_MAX, "%s:%" PRId64, query->log_id, seq);
+}
+
 int
 query_follow(struct query *query, const struct query_row **ret_row, struct error *err)
 {
@@ -384,15 +361,61 @@ query_follow(struct query *query, const struct query_row **ret_row, struct error
 			return -1;
 		if (query->follow == NULL)
 			return 0;
-		query_bind_integer(query->follow, ":seq", query->cursor_seq);
+		query_sql_bind_integer(query->follow, ":seq", query->cursor_seq);
 		if (query_fill(query, query->follow, err) < 0)
 			return -1;
-		if (query->row_count == 0)
+		if (query->row_count == 0) {
+			/* What the filter left out up to there need not be looked at again. */
+			if (query->cursor_seq < query->newest_seq)
+				query->cursor_seq = query->newest_seq;
 			return 0;
+		}
 		query->cursor_seq = query->rows[query->row_count - 1].seq;
 	}
+	query_format_cursor(query, query->rows[query->row_at].seq, query->rows[query->row_at].cursor);
 	*ret_row = &query->rows[query->row_at++];
 	return 1;
+}
+
+void
+query_cursor(const struct query *query, char ret_cursor[QUERY_CURSOR_MAX])
+{
+	int64_t seq = query->cursor_seq;
+
+	/* Rows of the page that nobody has asked for yet are still to come. */
+	if (query->row_at > 0 && query->row_at < query->row_count && query->rows[query->row_at].cursor[0] == '\0' &&
+	    query->rows[query->row_at - 1].cursor[0] != '\0')
+		seq = query->rows[query->row_at - 1].seq;
+	query_format_cursor(query, seq, ret_cursor);
+}
+
+int
+query_seek(struct query *query, const char *cursor, enum query_seek_result *ret_result, struct error *err)
+{
+	size_t id_len = strcspn(cursor, ":");
+	int64_t pruned = 0;
+	long long seq = 0;
+	char *end = NULL;
+
+	*ret_result = QUERY_SEEK_SAME;
+	if (strcmp(cursor, QUERY_CURSOR_BEGIN) != 0) {
+		if (cursor[id_len] == ':' && cursor[id_len + 1] >= '0' && cursor[id_len + 1] <= '9')
+			seq = strtoll(cursor + id_len + 1, &end, 10);
+		if (id_len == 0 || end == NULL || *end != '\0')
+			return error_set(err, ERROR_USAGE, "%.100s: not a cursor; begin with \"begin\"", cursor);
+		if (id_len != strlen(query->log_id) || memcmp(cursor, query->log_id, id_len) != 0) {
+			*ret_result = QUERY_SEEK_OTHER_LOG;
+			seq = 0;
+		}
+		if (query_integer(query, "SELECT value FROM meta WHERE key = 'pruned_through'", &pruned, err) < 0)
+			return -1;
+		if (*ret_result == QUERY_SEEK_SAME && seq < pruned)
+			*ret_result = QUERY_SEEK_PRUNED;
+	}
+	query_drop_rows(query);
+	query->page_was_last = true;
+	query->cursor_seq = seq;
+	return 0;
 }
 
 /* Largest first; a name that is not there is shown as the address that was dialled. */
@@ -415,9 +438,9 @@ query_summary(struct query *query, int64_t sandbox_id, uint64_t since_id, size_t
 
 	if (sqlite3_prepare_v2(query->file.db, SUMMARY_SQL, -1, &stmt, NULL) != SQLITE_OK)
 		return schema_error(err, query->file.db, query->file.path);
-	query_bind_integer(stmt, ":sandbox", sandbox_id);
-	query_bind_integer(stmt, ":since", (int64_t)since_id);
-	query_bind_integer(stmt, ":max", max > INT_MAX ? INT_MAX : (int64_t)max);
+	query_sql_bind_integer(stmt, ":sandbox", sandbox_id);
+	query_sql_bind_integer(stmt, ":since", (int64_t)since_id);
+	query_sql_bind_integer(stmt, ":max", max > INT_MAX ? INT_MAX : (int64_t)max);
 	while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
 		struct query_group group = {
 		    .kind = (unsigned int)sqlite3_column_int(stmt, 0),

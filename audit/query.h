@@ -7,8 +7,8 @@
 #ifndef POSTERN_AUDIT_QUERY_H
 #define POSTERN_AUDIT_QUERY_H
 
+#include "audit/query_filter.h"
 #include "base/error.h"
-#include "policy/name.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,24 +17,11 @@
 /* Rows fetched in one read transaction. */
 #define QUERY_PAGE 512
 
-/* Kinds of rows, as bits for a filter. */
-#define QUERY_CONNECTION 0x1u
-#define QUERY_DNS 0x2u
-#define QUERY_EVENT 0x4u
-#define QUERY_ALL 0x7u
-
-struct query_filter {
-	unsigned int kinds;  /* QUERY_*; 0 is QUERY_ALL */
-	const char *sandbox; /* name; NULL: any */
-	int64_t sandbox_id;  /* 0: any */
-	bool denied;         /* only what was not allowed; then no events */
-	bool has_host;       /* only rows about host; then no events */
-	bool host_wildcard;  /* names below host, not host itself */
-	struct name host;
-	int64_t since_us, until_us; /* ts in [since, until); 0: no bound */
-	uint64_t last;              /* at most so many, the newest; 0: all */
-	bool will_follow; /* rows that change after query_start are left to query_follow, so that none comes twice */
-};
+/* A log's own id, and a cursor in it ("LOG:SEQ"). */
+#define QUERY_LOG_ID_MAX 40
+#define QUERY_CURSOR_MAX (QUERY_LOG_ID_MAX + 24)
+/* The cursor before the first row of whichever log. */
+#define QUERY_CURSOR_BEGIN "begin"
 
 /* Bytes of a text or blob column; bytes is NULL when the column is. */
 struct query_text {
@@ -52,7 +39,8 @@ struct query_number {
 struct query_row {
 	unsigned int kind; /* QUERY_CONNECTION, QUERY_DNS or QUERY_EVENT */
 	uint64_t id;
-	int64_t seq; /* of its newest change */
+	int64_t seq;                   /* of its newest change */
+	char cursor[QUERY_CURSOR_MAX]; /* from query_follow: where to go on behind this row; else "" */
 	int64_t ts_us;
 	struct query_text sandbox; /* name; empty for the daemon's own events */
 	int64_t sandbox_id;
@@ -111,6 +99,20 @@ int query_next(struct query *query, const struct query_row **ret_row, struct err
  * query_start (an open connection comes again when it is closed), in order of their change; `last` is not asked any
  * more. Returns as query_next; 0 when there is nothing new now. No change is left out, however late it was committed. */
 int query_follow(struct query *query, const struct query_row **ret_row, struct error *err);
+
+/* Where a follower is: a cursor behind every row that query_follow has returned; right after query_start, behind all that
+ * query_next returns. */
+void query_cursor(const struct query *query, char ret_cursor[QUERY_CURSOR_MAX]);
+
+enum query_seek_result {
+	QUERY_SEEK_SAME,      /* going on where the cursor was */
+	QUERY_SEEK_PRUNED,    /* likewise, but rows behind it may have been dropped for their age */
+	QUERY_SEEK_OTHER_LOG, /* the cursor is one of another file; going on from the beginning of this one */
+};
+
+/* After query_start with will_follow: query_follow goes on behind this cursor, whoever got it, query_next returns nothing
+ * more. Rows come in the order of their change. 0, or -1 with ERROR_USAGE (not a cursor) or as query_start. */
+int query_seek(struct query *query, const char *cursor, enum query_seek_result *ret_result, struct error *err);
 
 /* Is the file under the query's path another one now, or was it opened as an unchanging copy? Then a follower opens it
  * anew. */

@@ -186,6 +186,7 @@ render_object(const struct query_row *row)
 	json_put_text(object, "ts", render_time_utc(row->ts_us, word));
 	snprintf(word, sizeof(word), "%016" PRIx64, row->id);
 	json_put_text(object, "id", word);
+	json_put_text(object, "cursor", row->cursor);
 	json_put_text(object, "kind", render_kind(row));
 	json_put_bytes(object, "sandbox", row->sandbox);
 	if (row->sandbox_id != 0)

@@ -3,10 +3,8 @@
 
 #include "audit/query.h"
 #include "audit/render.h"
-#include "base/clock.h"
 #include "base/escape.h"
-#include "base/paths.h"
-#include "cli/when.h"
+#include "cli/log_filter.h"
 
 #include <getopt.h>
 #include <limits.h>
@@ -22,22 +20,18 @@
 #define LOG_FOLLOW_MS 200
 
 const char cli_log_usage[] =
-    "usage: postern log [options] [SANDBOX]\n"
+    "usage: postern log [options] [SANDBOX...]\n"
     "\n"
     "Show what sandboxes tried to reach, and what came of it; oldest first.\n"
     "\n"
-    "  SANDBOX, --sandbox NAME   only this sandbox\n"
-    "  --denied                  only what was not allowed\n"
-    "  --host HOST               only this host; *.example.com: only hosts below it\n"
-    "  --kind KIND               connection, dns or event; may be given several times\n"
-    "  --since TIME              from then on: 10m, 2h, 7d ago, or 2026-11-29T20:31:00Z\n"
-    "  --until TIME              before then\n"
-    "  -n, --lines N             only the last N (200; with --since: all)\n"
+    "  -n, --lines N             only the last N (200; with --since: all); with --after: the first N\n"
     "  -f, --follow              wait for more; an open connection is shown again when it is closed\n"
     "  -o, --output FORMAT       short; wide: more of each, on one line;\n"
     "                            json: one object a line, see postern-audit(5)\n"
-    "  --db FILE                 read this database\n"
-    "  -h, --help                this text\n";
+    "  --after CURSOR            all that came or changed after this cursor, in that order; \"begin\": everything\n"
+    "  --show-cursor             at the end, say on standard error where to go on with --after\n"
+    "  -h, --help                this text\n"
+    "\n";
 
 enum log_format { LOG_FORMAT_SHORT, LOG_FORMAT_WIDE, LOG_FORMAT_JSON, LOG_FORMAT_MAX };
 
@@ -45,63 +39,24 @@ static const char *const log_formats[] = {"short", "wide", "json"};
 _Static_assert(sizeof(log_formats) / sizeof(log_formats[0]) == LOG_FORMAT_MAX, "a word for each format");
 
 struct log_options {
-	struct query_filter filter;
-	char db[PATH_MAX];
+	struct log_filter filter;
+	const char *after; /* NULL: in the order of time */
+	uint64_t lines;
 	enum log_format format;
-	bool lines_set, follow, colour;
+	bool lines_set, follow, colour, show_cursor;
 };
 
-enum log_option {
-	LOG_SANDBOX = 256,
-	LOG_DENIED,
-	LOG_HOST,
-	LOG_KIND,
-	LOG_SINCE,
-	LOG_UNTIL,
-	LOG_DB,
-};
+enum log_option { LOG_AFTER = LOG_FILTER_OWN, LOG_SHOW_CURSOR };
 
 static const struct option log_long_options[] = {
-    {"sandbox", required_argument, NULL, LOG_SANDBOX},
-    {"denied", no_argument, NULL, LOG_DENIED},
-    {"host", required_argument, NULL, LOG_HOST},
-    {"kind", required_argument, NULL, LOG_KIND},
-    {"since", required_argument, NULL, LOG_SINCE},
-    {"until", required_argument, NULL, LOG_UNTIL},
     {"lines", required_argument, NULL, 'n'},
     {"follow", no_argument, NULL, 'f'},
     {"output", required_argument, NULL, 'o'},
-    {"db", required_argument, NULL, LOG_DB},
+    {"after", required_argument, NULL, LOG_AFTER},
+    {"show-cursor", no_argument, NULL, LOG_SHOW_CURSOR},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
-
-static int
-log_set_host(struct query_filter *filter, const char *text, struct error *err)
-{
-	enum name_error bad;
-
-	filter->has_host = true;
-	filter->host_wildcard = strncmp(text, "*.", 2) == 0;
-	if (filter->host_wildcard)
-		text += 2;
-	bad = name_from_user(text, strlen(text), &filter->host);
-	return bad == NAME_OK ? 0 : error_set(err, ERROR_USAGE, "--host %s: %s", text, name_error_text(bad));
-}
-
-static int
-log_set_kind(struct query_filter *filter, const char *text, struct error *err)
-{
-	if (strcmp(text, "connection") == 0)
-		filter->kinds |= QUERY_CONNECTION;
-	else if (strcmp(text, "dns") == 0)
-		filter->kinds |= QUERY_DNS;
-	else if (strcmp(text, "event") == 0)
-		filter->kinds |= QUERY_EVENT;
-	else
-		return error_set(err, ERROR_USAGE, "--kind %s: connection, dns or event", text);
-	return 0;
-}
 
 static int
 log_set_lines(struct log_options *options, const char *text, struct error *err)
@@ -111,7 +66,7 @@ log_set_lines(struct log_options *options, const char *text, struct error *err)
 
 	if (*text == '\0' || *end != '\0' || lines < 0)
 		return error_set(err, ERROR_USAGE, "-n %s: not a number of lines", text);
-	options->filter.last = (uint64_t)lines;
+	options->lines = (uint64_t)lines;
 	options->lines_set = true;
 	return 0;
 }
@@ -129,40 +84,9 @@ log_set_output(struct log_options *options, const char *text, struct error *err)
 }
 
 static int
-log_set_sandbox(struct log_options *options, const char *name, struct error *err)
-{
-	if (options->filter.sandbox != NULL)
-		return error_set(err, ERROR_USAGE, "one sandbox only: %s or %s", options->filter.sandbox, name);
-	options->filter.sandbox = name;
-	return 0;
-}
-
-static int
-log_set_db(struct log_options *options, const char *path, struct error *err)
-{
-	if (strlen(path) >= sizeof(options->db))
-		return error_set(err, ERROR_USAGE, "--db: the path is too long");
-	memcpy(options->db, path, strlen(path) + 1);
-	return 0;
-}
-
-static int
 log_set(struct log_options *options, int option, const char *value, struct error *err)
 {
 	switch (option) {
-	case LOG_SANDBOX:
-		return log_set_sandbox(options, value, err);
-	case LOG_DENIED:
-		options->filter.denied = true;
-		return 0;
-	case LOG_HOST:
-		return log_set_host(&options->filter, value, err);
-	case LOG_KIND:
-		return log_set_kind(&options->filter, value, err);
-	case LOG_SINCE:
-		return when_parse(value, clock_real_us(), &options->filter.since_us, err);
-	case LOG_UNTIL:
-		return when_parse(value, clock_real_us(), &options->filter.until_us, err);
 	case 'n':
 		return log_set_lines(options, value, err);
 	case 'f':
@@ -170,8 +94,12 @@ log_set(struct log_options *options, int option, const char *value, struct error
 		return 0;
 	case 'o':
 		return log_set_output(options, value, err);
-	case LOG_DB:
-		return log_set_db(options, value, err);
+	case LOG_AFTER:
+		options->after = value;
+		return 0;
+	case LOG_SHOW_CURSOR:
+		options->show_cursor = true;
+		return 0;
 	default:
 		/* getopt_long has said what is wrong. */
 		return error_set(err, ERROR_USAGE, "try: postern log --help");
@@ -181,12 +109,23 @@ log_set(struct log_options *options, int option, const char *value, struct error
 static int
 log_check(struct log_options *options, struct error *err)
 {
-	if ((options->filter.denied || options->filter.has_host) && options->filter.kinds == QUERY_EVENT)
-		return error_set(err, ERROR_USAGE,
-		    "events have neither host nor verdict: --kind event cannot be with --host "
-		    "or --denied");
-	if (options->follow && options->filter.until_us != 0)
+	struct query_filter *filter = &options->filter.filter;
+
+	if (log_filter_finish(&options->filter, err) < 0)
+		return -1;
+	if (options->follow && filter->until_us != 0)
 		return error_set(err, ERROR_USAGE, "--follow and --until contradict each other");
+	if (options->follow && options->after != NULL && options->lines_set)
+		return error_set(err, ERROR_USAGE, "--follow has no end: it cannot be with --after and -n");
+	if (options->after != NULL)
+		filter->last = 0;
+	else if (options->lines_set)
+		filter->last = options->lines;
+	else if (filter->since_us == 0)
+		filter->last = LOG_LAST;
+	/* Whoever goes on from a cursor must neither miss nor repeat what changes meanwhile. */
+	filter->will_follow = options->follow || options->after != NULL || options->show_cursor;
+	options->colour = isatty(STDOUT_FILENO) && getenv("NO_COLOR") == NULL;
 	return 0;
 }
 
@@ -194,23 +133,22 @@ log_check(struct log_options *options, struct error *err)
 static int
 log_read_options(int argc, char **argv, struct log_options *options, struct error *err)
 {
-	int option;
+	struct option all[LOG_FILTER_OPTIONS_MAX];
+	int option, rc;
 
 	optind = 0; /* postern itself may have used getopt before */
-	snprintf(options->db, sizeof(options->db), "%s/audit/audit.db", paths_state_dir());
-	while ((option = getopt_long(argc, argv, "hn:fo:", log_long_options, NULL)) != -1) {
+	log_filter_init(&options->filter);
+	log_filter_options(log_long_options, all);
+	while ((option = getopt_long(argc, argv, "hn:fo:", all, NULL)) != -1) {
 		if (option == 'h')
 			return 1;
-		if (log_set(options, option, optarg, err) < 0)
+		rc = log_filter_set(&options->filter, option, optarg, err);
+		if (rc < 0 || (rc == 0 && log_set(options, option, optarg, err) < 0))
 			return -1;
 	}
 	for (; optind < argc; optind++)
-		if (log_set_sandbox(options, argv[optind], err) < 0)
+		if (log_filter_add_sandbox(&options->filter, argv[optind], err) < 0)
 			return -1;
-	if (!options->lines_set && options->filter.since_us == 0)
-		options->filter.last = LOG_LAST;
-	options->filter.will_follow = options->follow;
-	options->colour = isatty(STDOUT_FILENO) && getenv("NO_COLOR") == NULL;
 	return log_check(options, err);
 }
 
@@ -234,33 +172,64 @@ log_print(const struct log_options *options, const struct query_row *row, struct
 	return 0;
 }
 
-/* Everything there is: 0 or -1. */
+/* Everything there is, or (max not 0) so many rows: 0 or -1. */
 static int
 log_print_all(const struct log_options *options, struct query *query,
-    int (*next)(struct query *query, const struct query_row **ret_row, struct error *err), struct error *err)
+    int (*next)(struct query *query, const struct query_row **ret_row, struct error *err), uint64_t max,
+    struct error *err)
 {
 	const struct query_row *row;
-	int rc;
+	uint64_t rows = 0;
+	int rc = 0;
 
-	while ((rc = next(query, &row, err)) == 1)
+	while ((max == 0 || rows < max) && (rc = next(query, &row, err)) == 1) {
 		if (log_print(options, row, err) < 0)
 			return -1;
-	if (rc == 0 && (fflush(stdout) != 0 || ferror(stdout)))
+		rows++;
+	}
+	if (rc < 0)
+		return -1;
+	if (fflush(stdout) != 0 || ferror(stdout))
 		return error_set(err, ERROR_SYSTEM, "cannot write the output");
-	return rc;
+	return 0;
+}
+
+/* Go on behind a cursor; say so when the log is not what it was then. */
+static int
+log_seek(struct query *query, const char *cursor, struct error *err)
+{
+	enum query_seek_result result;
+
+	if (query_seek(query, cursor, &result, err) < 0)
+		return -1;
+	switch (result) {
+	case QUERY_SEEK_SAME:
+		break;
+	case QUERY_SEEK_PRUNED:
+		fputs("postern log: rows behind the cursor were dropped for their age since\n", stderr);
+		break;
+	case QUERY_SEEK_OTHER_LOG:
+		fputs("postern log: this is another log than the cursor's; all of it follows\n", stderr);
+		break;
+	}
+	return 0;
 }
 
 /* The file is another one now (it was set aside, or rotated): all of the new one is news. */
 static int
 log_reopen(const struct log_options *options, struct query **query, struct error *err)
 {
-	struct query_filter filter = options->filter;
-	struct query *fresh = query_open(options->db, err);
+	struct query_filter filter = options->filter.filter;
+	struct query *fresh = query_open(options->filter.db, err);
+	char cursor[QUERY_CURSOR_MAX];
+	enum query_seek_result result;
 
 	if (fresh == NULL)
 		return -1;
 	filter.last = 0;
-	if (query_start(fresh, &filter, err) < 0 || log_print_all(options, fresh, query_next, err) < 0) {
+	query_cursor(*query, cursor);
+	if (query_start(fresh, &filter, err) < 0 || query_seek(fresh, cursor, &result, err) < 0 ||
+	    log_print_all(options, fresh, query_follow, 0, err) < 0) {
 		query_close(fresh);
 		return -1;
 	}
@@ -275,7 +244,7 @@ log_follow(const struct log_options *options, struct query **query, struct error
 	const struct timespec pause = {.tv_nsec = LOG_FOLLOW_MS * 1000000L};
 
 	for (;;) {
-		if (log_print_all(options, *query, query_follow, err) < 0)
+		if (log_print_all(options, *query, query_follow, 0, err) < 0)
 			return -1;
 		nanosleep(&pause, NULL);
 		/* Between two files there is a moment without one. */
@@ -288,17 +257,25 @@ log_follow(const struct log_options *options, struct query **query, struct error
 static int
 log_run(const struct log_options *options, struct error *err)
 {
-	struct query *query = query_open(options->db, err);
+	struct query *query = query_open(options->filter.db, err);
+	char cursor[QUERY_CURSOR_MAX];
 	int rc;
 
 	if (query == NULL)
 		return -1;
-	rc = query_start(query, &options->filter, err);
+	rc = query_start(query, &options->filter.filter, err);
+	if (rc == 0 && options->after != NULL)
+		rc = log_seek(query, options->after, err);
 	/* "-n 0 -f": only what is new. */
-	if (rc == 0 && !(options->lines_set && options->filter.last == 0))
-		rc = log_print_all(options, query, query_next, err);
+	if (rc == 0 && !(options->lines_set && options->lines == 0))
+		rc = options->after == NULL ? log_print_all(options, query, query_next, 0, err)
+					    : log_print_all(options, query, query_follow, options->lines, err);
 	if (rc == 0 && options->follow)
 		rc = log_follow(options, &query, err);
+	if (rc == 0 && options->show_cursor) {
+		query_cursor(query, cursor);
+		fprintf(stderr, "cursor: %s\n", cursor);
+	}
 	query_close(query);
 	return rc;
 }
@@ -306,13 +283,17 @@ log_run(const struct log_options *options, struct error *err)
 int
 cli_log(int argc, char **argv)
 {
-	struct log_options options = {.format = LOG_FORMAT_SHORT};
+	static struct log_options options; /* large */
 	char safe[ERROR_TEXT_MAX];
 	struct error err;
-	int rc = log_read_options(argc, argv, &options, &err);
+	int rc;
+
+	options = (struct log_options){.format = LOG_FORMAT_SHORT};
+	rc = log_read_options(argc, argv, &options, &err);
 
 	if (rc == 1) {
 		fputs(cli_log_usage, stdout);
+		fputs(log_filter_usage, stdout);
 		return 0;
 	}
 	if (rc == 0)

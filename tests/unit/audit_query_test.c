@@ -45,6 +45,18 @@ followed(struct query *query)
 	return text;
 }
 
+/* All that came after a cursor, in the order of change. */
+static const char *
+after(struct query *query, const struct query_filter *filter, const char *cursor)
+{
+	enum query_seek_result result;
+	struct error err;
+
+	if (query_start(query, filter, &err) < 0 || query_seek(query, cursor, &result, &err) < 0)
+		fail_msg("%s", err.text);
+	return followed(query);
+}
+
 static struct query *
 open_query(void)
 {
@@ -98,6 +110,10 @@ make_mixture(void)
 static void
 test_filters(void **state)
 {
+	const struct query_term denied = {.field = QUERY_FIELD_DENIED, .low = 1, .high = INT64_MAX};
+	const struct query_term exact = {.field = QUERY_FIELD_HOST, .name = host("github.com")};
+	const struct query_term below = {.field = QUERY_FIELD_HOST, .name = host("github.com"), .below = true};
+	const struct query_term evil[] = {denied, {.field = QUERY_FIELD_HOST, .name = host("evil.example")}};
 	const struct {
 		struct query_filter filter;
 		const char *want;
@@ -107,15 +123,15 @@ test_filters(void **state)
 	    {{.kinds = QUERY_CONNECTION}, "1 2 5 7 8"},
 	    {{.kinds = QUERY_EVENT}, "4 9"},
 	    {{.kinds = QUERY_DNS | QUERY_EVENT}, "3 4 6 9"},
-	    {{.denied = true}, "2 6"},
-	    {{.denied = true, .kinds = QUERY_EVENT}, ""},
+	    {{.terms = &denied, .term_count = 1}, "2 6"},
+	    {{.terms = &denied, .term_count = 1, .kinds = QUERY_EVENT}, ""},
 	    {{.sandbox = "task1"}, "1 2 3 6 7 8 9"},
 	    {{.sandbox = "task2"}, "5"},
 	    {{.sandbox_id = OTHER_SANDBOX}, "5"},
 	    {{.sandbox_id = OTHER_SANDBOX, .sandbox = "task1"}, ""},
-	    {{.has_host = true, .host = host("github.com")}, "1 5"},
-	    {{.has_host = true, .host_wildcard = true, .host = host("github.com")}, "3 7"},
-	    {{.has_host = true, .host = host("evil.example"), .denied = true, .kinds = QUERY_CONNECTION}, "2"},
+	    {{.terms = &exact, .term_count = 1}, "1 5"},
+	    {{.terms = &below, .term_count = 1}, "3 7"},
+	    {{.terms = evil, .term_count = 2, .kinds = QUERY_CONNECTION}, "2"},
 	    {{.since_us = FIXTURE_TS + 7000}, "7 8 9"},
 	    {{.until_us = FIXTURE_TS + 3000}, "1 2"},
 	    {{.since_us = FIXTURE_TS + 2000, .until_us = FIXTURE_TS + 5000}, "2 3 4"},
@@ -286,7 +302,8 @@ test_following_sees_late_commits_and_closes(void **state)
 static void
 test_following_filters(void **state)
 {
-	struct query_filter filter = {.denied = true, .sandbox = "task9", .will_follow = true};
+	const struct query_term denied = {.field = QUERY_FIELD_DENIED, .low = 1, .high = INT64_MAX};
+	struct query_filter filter = {.terms = &denied, .term_count = 1, .sandbox = "task9", .will_follow = true};
 	struct store *store = make_mixture();
 	struct query *query = open_query();
 	struct record record;
@@ -464,6 +481,271 @@ test_what_is_no_audit_log_is_refused(void **state)
 	}
 }
 
+/* 1 flow 443 to 140.82.121.4 closed with bytes, in US and AS 36459; 2 udp to 2606:4700::1111 port 853, limited; 3 dns TXT;
+ * 4 mark; 5 a flow of a sandbox with labels, by another rule; 6 spoofed source, no name. */
+static struct store *
+make_fields(void)
+{
+	struct store *store = fixture_open(NULL);
+	struct record records[9];
+	const uint8_t six[16] = {0x26, 0x06, 0x47, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x11, 0x11};
+
+	records[0] = fixture_sandbox(FIXTURE_SANDBOX, "task1");
+	records[1] = fixture_sandbox(OTHER_SANDBOX, "task2");
+	snprintf(records[1].sandbox.detail, sizeof(records[1].sandbox.detail),
+	    "{\"labels\":{\"team\":\"red\",\"a.b/c\":\"x=y\"}}");
+	records[2] = fixture_flow(1, "github.com");
+	memcpy(records[2].flow.country, "US", 3);
+	records[2].flow.asn = 36459;
+	records[3] = fixture_denied(2, "one.example", 11);
+	records[3].flow.proto = 17;
+	records[3].flow.dport = 853;
+	records[3].flow.dst = addr_from_ipv6(six);
+	records[3].flow.verdict = VERDICT_LIMITED;
+	records[3].flow.reason = REASON_LIMIT_RATE;
+	records[4] = fixture_dns(3, "t.github.com", 12);
+	records[4].dns.qtype = 16;
+	records[5] = fixture_event(4, EVENT_MARK, "{\"text\":\"x\"}");
+	records[6] = fixture_flow(5, "a.b.example");
+	records[6].flow.sandbox = OTHER_SANDBOX;
+	snprintf(records[6].flow.rule, sizeof(records[6].flow.rule), "allow *.b.example (org.yaml:2)");
+	records[7] = fixture_denied(6, "", 0);
+	records[7].flow.src = fixture_addr(10, 9, 8, 7);
+	records[7].flow.reason = REASON_SPOOFED_SOURCE;
+	records[8] = fixture_close(1);
+	/* The end of the first comes before the second, so that the order of change is that of time. */
+	for (size_t i = 0; i < 3; i++)
+		fixture_add(store, &records[i]);
+	fixture_add(store, &records[8]);
+	for (size_t i = 3; i < 8; i++)
+		fixture_add(store, &records[i]);
+	fixture_commit(store);
+	return store;
+}
+
+static struct query_term
+range(enum query_field field, int64_t low, int64_t high)
+{
+	return (struct query_term){.field = field, .low = low, .high = high};
+}
+
+static struct query_term
+text(enum query_field field, const char *what, const char *value)
+{
+	return (struct query_term){.field = field, .text = what, .value = value};
+}
+
+static struct query_term
+ip(const char *prefix)
+{
+	struct query_term term = {.field = QUERY_FIELD_IP};
+
+	assert_true(prefix_parse(prefix, strlen(prefix), &term.prefix));
+	return term;
+}
+
+/* Each field alone, and its negation, which is about every row that the field itself does not find. */
+static void
+test_each_field_and_its_negation(void **state)
+{
+	const struct {
+		struct query_term term;
+		const char *want, *negated;
+	} cases[] = {
+	    {range(QUERY_FIELD_DENIED, 1, INT64_MAX), "2 6", "1 3 4 5"},
+	    {range(QUERY_FIELD_VERDICT, VERDICT_LIMITED, VERDICT_LIMITED), "2", "1 3 4 5 6"},
+	    {range(QUERY_FIELD_REASON, REASON_SPOOFED_SOURCE, REASON_SPOOFED_SOURCE), "6", "1 2 3 4 5"},
+	    {{.field = QUERY_FIELD_HOST, .name = host("github.com")}, "1", "2 3 4 5 6"},
+	    {{.field = QUERY_FIELD_HOST, .name = host("github.com"), .below = true}, "3", "1 2 4 5 6"},
+	    {{.field = QUERY_FIELD_HOST, .name = host("b.example"), .below = true}, "5", "1 2 3 4 6"},
+	    {{.field = QUERY_FIELD_HOST, .name = host("example"), .below = true}, "2 5", "1 3 4 6"},
+	    {{.field = QUERY_FIELD_HOST, .name = host("ample"), .below = true}, "", "1 2 3 4 5 6"},
+	    {ip("140.82.121.4"), "1 5 6", "2 3 4"},
+	    {ip("140.82.112.0/20"), "1 5 6", "2 3 4"},
+	    {ip("172.16.0.2"), "1 2 3 5", "4 6"},
+	    {ip("10.0.0.0/8"), "6", "1 2 3 4 5"},
+	    {ip("8.8.8.8"), "3", "1 2 4 5 6"},
+	    {ip("2606:4700::/32"), "2", "1 3 4 5 6"},
+	    {ip("2606:4700::1111"), "2", "1 3 4 5 6"},
+	    {ip("::/0"), "2", "1 3 4 5 6"},
+	    {ip("0.0.0.0/0"), "1 2 3 5 6", "4"},
+	    {ip("9.0.0.0/8"), "", "1 2 3 4 5 6"},
+	    {range(QUERY_FIELD_PORT, 53, 53), "3", "1 2 4 5 6"},
+	    {range(QUERY_FIELD_PORT, 443, 900), "1 2 5 6", "3 4"},
+	    {range(QUERY_FIELD_PROTO, 17, 17), "2 3", "1 4 5 6"},
+	    {text(QUERY_FIELD_RULE, "github.com (test.yaml", NULL), "1", "2 3 4 5 6"},
+	    {range(QUERY_FIELD_END, END_FIN, END_FIN), "1", "2 3 4 5 6"},
+	    {range(QUERY_FIELD_EVENT, EVENT_MARK, EVENT_MARK), "4", "1 2 3 5 6"},
+	    {text(QUERY_FIELD_COUNTRY, "US", NULL), "1", "2 3 4 5 6"},
+	    {range(QUERY_FIELD_ASN, 36459, 36459), "1", "2 3 4 5 6"},
+	    {range(QUERY_FIELD_QTYPE, 16, 16), "3", "1 2 4 5 6"},
+	    {range(QUERY_FIELD_BYTES, 5680135, INT64_MAX), "1", "2 3 4 5 6"},
+	    {range(QUERY_FIELD_BYTES, 5680136, INT64_MAX), "", "1 2 3 4 5 6"},
+	    {range(QUERY_FIELD_ID, RECORD_ID(FIXTURE_EPOCH, 3), RECORD_ID(FIXTURE_EPOCH, 3)), "3", "1 2 4 5 6"},
+	    {text(QUERY_FIELD_SANDBOX, "task2", NULL), "5", "1 2 3 4 6"},
+	    {range(QUERY_FIELD_SANDBOX_ID, OTHER_SANDBOX, OTHER_SANDBOX), "5", "1 2 3 4 6"},
+	    {text(QUERY_FIELD_LABEL, "team", "red"), "5", "1 2 3 4 6"},
+	    {text(QUERY_FIELD_LABEL, "a.b/c", "x=y"), "5", "1 2 3 4 6"},
+	    {text(QUERY_FIELD_LABEL, "team", NULL), "5", "1 2 3 4 6"},
+	    {text(QUERY_FIELD_LABEL, "team", "blue"), "", "1 2 3 4 5 6"},
+	    {text(QUERY_FIELD_LABEL, "guest", NULL), "", "1 2 3 4 5 6"},
+	    {text(QUERY_FIELD_RULE, "' OR 1=1 --", NULL), "", "1 2 3 4 5 6"},
+	};
+	struct store *store = make_fields();
+	struct query *query = open_query();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct query_term term = cases[i].term;
+		struct query_filter filter = {.terms = &term, .term_count = 1};
+		const char *got = ids(query, &filter);
+
+		if (strcmp(got, cases[i].want) != 0)
+			fail_msg("case %zu: wanted %s, got %s", i, cases[i].want, got);
+		term.negated = true;
+		got = ids(query, &filter);
+		if (strcmp(got, cases[i].negated) != 0)
+			fail_msg("case %zu negated: wanted %s, got %s", i, cases[i].negated, got);
+		/* The same through the other two statements. */
+		term.negated = false;
+		filter.last = 100;
+		assert_string_equal(ids(query, &filter), cases[i].want);
+		filter.last = 0;
+		filter.will_follow = true;
+		assert_string_equal(after(query, &filter, QUERY_CURSOR_BEGIN), cases[i].want);
+	}
+	query_close(query);
+	store_close(store);
+}
+
+static void
+test_repeats_are_or_and_fields_are_and(void **state)
+{
+	struct query_term not_udp = range(QUERY_FIELD_PROTO, 17, 17);
+	const struct query_term either[] = {{.field = QUERY_FIELD_HOST, .name = host("github.com")},
+	    {.field = QUERY_FIELD_HOST, .name = host("github.com"), .below = true}};
+	const struct query_term both[] = {either[0], either[1], range(QUERY_FIELD_PROTO, 6, 6)};
+	const struct query_term sandboxes[] = {
+	    text(QUERY_FIELD_SANDBOX, "task1", NULL), text(QUERY_FIELD_SANDBOX, "task2", NULL)};
+	struct query_term except[] = {ip("140.82.121.4"), ip("2606:4700::/32"), range(QUERY_FIELD_REASON, 0, 0),
+	    range(QUERY_FIELD_REASON, REASON_LIMIT_RATE, REASON_LIMIT_RATE)};
+	const struct {
+		struct query_filter filter;
+		const char *want;
+	} cases[] = {
+	    {{.terms = either, .term_count = 2}, "1 3"},
+	    {{.terms = both, .term_count = 3}, "1"},
+	    {{.terms = sandboxes, .term_count = 2}, "1 2 3 5 6"},
+	    {{.terms = &not_udp, .term_count = 1}, "1 4 5 6"},
+	    {{.terms = except, .term_count = 4}, "6"},
+	};
+	struct store *store = make_fields();
+	struct query *query = open_query();
+
+	(void)state;
+	not_udp.negated = true;
+	except[2].negated = except[3].negated = true;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *got = ids(query, &cases[i].filter);
+
+		if (strcmp(got, cases[i].want) != 0)
+			fail_msg("case %zu: wanted %s, got %s", i, cases[i].want, got);
+	}
+	query_close(query);
+	store_close(store);
+}
+
+/* One cursor after the other, through readers that come and go. */
+static void
+test_a_cursor_goes_on_without_loss_or_repeats(void **state)
+{
+	struct query_filter filter = {.will_follow = true};
+	struct query *query;
+	struct store *store = make_mixture();
+	char cursor[QUERY_CURSOR_MAX];
+	struct record record;
+	struct error err;
+
+	(void)state;
+	query = open_query();
+	assert_int_equal(query_start(query, &filter, &err), 0);
+	query_cursor(query, cursor);
+	assert_string_equal(ids(query, &filter), "1 2 3 4 5 6 7 8 9");
+	query_close(query);
+	/* An old row changes, a new one comes with an old time. */
+	record = fixture_close(1);
+	fixture_add(store, &record);
+	record = fixture_flow(10, "late.example");
+	record.flow.ts_us = FIXTURE_TS - 1;
+	fixture_add(store, &record);
+	fixture_commit(store);
+	query = open_query();
+	assert_string_equal(after(query, &filter, cursor), "1 10");
+	query_cursor(query, cursor);
+	query_close(query);
+	query = open_query();
+	assert_string_equal(after(query, &filter, cursor), "");
+	query_close(query);
+	store_close(store);
+}
+
+static void
+test_cursors_know_their_log(void **state)
+{
+	struct query_filter filter = {.will_follow = true};
+	struct store *store = make_mixture();
+	struct query *query = open_query();
+	static const char *const bad[] = {"", ":", "x", "x:", "x:-1", "x:1a", ":1", "x:1 "};
+	enum query_seek_result result;
+	char cursor[QUERY_CURSOR_MAX];
+	struct error err;
+
+	(void)state;
+	assert_int_equal(query_start(query, &filter, &err), 0);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(query_seek(query, bad[i], &result, &err), -1);
+		assert_int_equal(err.code, ERROR_USAGE);
+	}
+	assert_int_equal(query_seek(query, "0123456789abcdef0123456789abcdef:3", &result, &err), 0);
+	assert_int_equal(result, QUERY_SEEK_OTHER_LOG);
+	assert_string_equal(followed(query), "1 2 3 4 5 6 7 8 9");
+	query_cursor(query, cursor);
+	assert_int_equal(query_seek(query, cursor, &result, &err), 0);
+	assert_int_equal(result, QUERY_SEEK_SAME);
+	fixture_shell("sqlite3 $DB \"UPDATE meta SET value = 1000 WHERE key = 'pruned_through'\"");
+	assert_int_equal(query_seek(query, cursor, &result, &err), 0);
+	assert_int_equal(result, QUERY_SEEK_PRUNED);
+	assert_string_equal(followed(query), "");
+	query_close(query);
+	store_close(store);
+}
+
+/* A reader that stops in the middle of its page goes on right there. */
+static void
+test_a_cursor_in_the_middle_of_a_page(void **state)
+{
+	struct query_filter filter = {.will_follow = true};
+	struct store *store = make_mixture();
+	struct query *query = open_query();
+	const struct query_row *row;
+	enum query_seek_result result;
+	char cursor[QUERY_CURSOR_MAX];
+	struct error err;
+
+	(void)state;
+	assert_int_equal(query_start(query, &filter, &err), 0);
+	assert_int_equal(query_seek(query, QUERY_CURSOR_BEGIN, &result, &err), 0);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(query_follow(query, &row, &err), 1);
+	query_cursor(query, cursor);
+	assert_string_equal(row->cursor, cursor);
+	query_close(query);
+	query = open_query();
+	assert_string_equal(after(query, &filter, cursor), "5 6 7 8 9");
+	query_close(query);
+	store_close(store);
+}
+
 struct groups {
 	char text[1024];
 };
@@ -565,6 +847,11 @@ main(void)
 	    QUERY_TEST(test_copies_are_read_without_their_log),
 	    QUERY_TEST(test_a_replaced_file_is_stale),
 	    QUERY_TEST(test_what_is_no_audit_log_is_refused),
+	    QUERY_TEST(test_each_field_and_its_negation),
+	    QUERY_TEST(test_repeats_are_or_and_fields_are_and),
+	    QUERY_TEST(test_a_cursor_goes_on_without_loss_or_repeats),
+	    QUERY_TEST(test_a_cursor_in_the_middle_of_a_page),
+	    QUERY_TEST(test_cursors_know_their_log),
 	    QUERY_TEST(test_summary),
 	    QUERY_TEST(case_F_23_a_reader_that_pauses_holds_no_transaction),
 	};

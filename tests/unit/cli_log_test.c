@@ -159,11 +159,35 @@ test_exit_status(void **state)
 	    {{"--since", "soon"}, 2, "not a time"},
 	    {{"--host", "a..b"}, 2, "--host"},
 	    {{"--kind", "x"}, 2, "connection, dns or event"},
+	    {{"--reason", "no_rul"}, 2, "one of allowed, no_rule, rule_deny, "},
+	    {{"--verdict", "maybe"}, 2, "one of allowed, denied, limited, failed"},
+	    {{"--end", "?"}, 2, "one of open, fin, "},
+	    {{"--event", "atach"}, 2, "one of daemon_start, "},
+	    {{"--ip", "10.0.0.1/8"}, 2, "no bits set behind the length"},
+	    {{"--ip", "github.com"}, 2, "not an address"},
+	    {{"--port", "70000"}, 2, "not a number up to 65535"},
+	    {{"--port", "80-22"}, 2, "not a range"},
+	    {{"--proto", "tcpx"}, 2, "neither a known word nor a number up to 255"},
+	    {{"--qtype", "AAAAA"}, 2, "neither a known word nor a number up to 65535"},
+	    {{"--country", "Germany"}, 2, "two letters"},
+	    {{"--asn", "ASX"}, 2, "not a number"},
+	    {{"--min-bytes", "5 apples"}, 2, "not a size"},
+	    {{"--id", "xyz"}, 2, "16 hexadecimal digits"},
+	    {{"--label", "=x"}, 2, "KEY or KEY=VALUE"},
+	    {{"--not"}, 2, "--not stands in front of a filter"},
+	    {{"--not", "-n", "3"}, 2, "--not stands in front of a filter"},
+	    {{"--not", "--not", "--denied"}, 2, "--not stands in front of a filter"},
+	    {{"--not", "--since", "1h"}, 2, "--not stands in front of a filter"},
+	    {{"--since", "1h", "--until", "2h"}, 2, "--until is not after --since"},
+	    {{"--qtype", "A", "--end", "fin"}, 2, "no kind of rows has all of this"},
+	    {{"--not", "--kind", "dns", "--qtype", "A"}, 2, "no kind of rows has all of this"},
+	    {{"--db", fixture_db, "--after", "yesterday"}, 2, "not a cursor"},
+	    {{"--after", "begin", "-f", "-n", "3"}, 2, "--follow has no end"},
 	    {{"-o", "xml"}, 2, "short, wide or json"},
 	    {{"-n", "x"}, 2, "not a number"},
 	    {{"-n", "-1"}, 2, "not a number"},
 	    {{"--nonsense"}, 2, "--help"},
-	    {{"a", "b"}, 2, "one sandbox only"},
+	    {{"--db", fixture_db, "task1", "b"}, 1, "no sandbox b in this log"},
 	    {{"-f", "--until", "1h"}, 2, "contradict"},
 	    {{"--denied", "--kind", "event"}, 2, "events"},
 	    {{"--db", "/dev/null"}, 1, "not an audit database"},
@@ -180,7 +204,8 @@ test_exit_status(void **state)
 		assert_int_equal(count_lines(contents(output_path)), 0);
 	}
 	assert_int_equal(run(help), 0);
-	assert_string_equal(contents(output_path), cli_log_usage);
+	assert_memory_equal(contents(output_path), cli_log_usage, strlen(cli_log_usage));
+	assert_non_null(strstr(contents(output_path), "\n  --reason WORD"));
 }
 
 static void
