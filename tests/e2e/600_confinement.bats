@@ -157,7 +157,9 @@ confined() {
 	equal "auditor: files beside the database" "" "$left"
 	pid=$(role_pids control)
 	left=$(files_of "$pid" | grep -vE "^[012] |anon_inode:\[event(poll|fd)\]$| $LAB/state/sandboxes$| /.*/presets$" || true)
-	equal "control: files beside the state and the presets" "" "$left"
+	# Of compiled policies it keeps the newest few.
+	(($(grep -c ' /memfd:postern-policy (deleted)$' <<<"$left") <= 8)) || fail "control keeps policies:" "$left"
+	equal "control: files beside the state, the presets and policies" "" "$(grep -v ' /memfd:postern-policy (deleted)$' <<<"$left")"
 
 	# The listening control socket is control's (and the keeper's, for a new control).
 	control_socket=$(ss -xlH src "$LAB/run/control.sock" | awk '{print $6}')
