@@ -39,6 +39,7 @@ udp_receive(struct dns_udp *udp)
 
 	if (n < 0)
 		return errno == EINTR;
+	account_arrive(udp->server->sandbox->account, RECORD_ATTEMPT_DNS, 1);
 	if (addr_from_sockaddr((struct sockaddr *)&from, &origin.src, &origin.sport) &&
 	    pktinfo_read(&msg, &origin.server))
 		dns_query_take(udp->server, &origin, bytes, (size_t)n);

@@ -18,33 +18,47 @@ static uint32_t budget_key;
 const char dns_budget_why[] = "more than " BUDGET_TEXT(DNS_BUDGET_QUERIES_S) " queries a second";
 
 static void
-budget_record(struct dns_budget *budget)
+budget_record(struct dns_budget *budget, enum dns_over_kind kind)
 {
+	struct dns_over *over = &budget->over[kind];
 	struct sandbox *sandbox = budget->server->sandbox;
 	struct record record;
 	struct record_dns *dns = &record.dns;
 
-	if (budget->over_count == 0)
+	if (over->count == 0)
 		return;
 	memset(&record, 0, sizeof(record));
 	record.kind = RECORD_DNS;
 	dns->id = recorder_id(&sandbox->gateway->recorder);
 	dns->sandbox = sandbox->id;
 	dns->ts_us = clock_real_us();
-	dns->count = budget->over_count;
-	dns->src = budget->over_src;
-	dns->server = budget->over_server;
-	dns->sport = budget->over_sport;
-	dns->transport = budget->over_transport;
-	dns->verdict = VERDICT_LIMITED;
-	dns->reason = REASON_LIMIT_RATE;
+	dns->count = over->count;
+	dns->src = over->src;
+	dns->server = over->server;
+	dns->sport = over->sport;
+	dns->transport = over->transport;
+	dns->verdict = kind == DNS_OVER_RATE ? VERDICT_LIMITED : VERDICT_DENIED;
+	dns->reason = kind == DNS_OVER_RATE ? REASON_LIMIT_RATE : REASON_DNS_DENIED;
 	dns->rcode = DNS_REFUSED;
-	dns->ede = DNS_EDE_BLOCKED;
+	dns->ede = kind == DNS_OVER_RATE ? DNS_EDE_BLOCKED : DNS_EDE_NONE;
 	dns->generation = sandbox->generation;
 	snprintf(dns->answers, sizeof(dns->answers), "[]");
-	snprintf(dns->detail, sizeof(dns->detail), "%s", budget->over_why);
-	if (recorder_send(&sandbox->gateway->recorder, &record, NULL) == 0)
-		budget->over_count = 0;
+	snprintf(dns->detail, sizeof(dns->detail), "%s", over->why);
+	if (account_send(sandbox->account, &record, 0, NULL) == 0)
+		over->count = 0;
+}
+
+/* True when all is recorded. */
+static bool
+budget_record_all(struct dns_budget *budget)
+{
+	uint64_t left = 0;
+
+	for (enum dns_over_kind kind = 0; kind < DNS_OVER_MAX; kind++) {
+		budget_record(budget, kind);
+		left += budget->over[kind].count;
+	}
+	return left == 0;
 }
 
 static void
@@ -52,8 +66,7 @@ budget_timer_handler(struct loop_timer *timer)
 {
 	struct dns_budget *budget = loop_owner(timer, struct dns_budget, timer);
 
-	budget_record(budget);
-	if (budget->over_count > 0)
+	if (!budget_record_all(budget))
 		loop_timer_set(budget->server->sandbox->gateway->loop, timer, DNS_BUDGET_RECORD_MS);
 }
 
@@ -74,7 +87,7 @@ dns_budget_init(struct dns_budget *budget, struct dns_server *server)
 void
 dns_budget_close(struct dns_budget *budget)
 {
-	budget_record(budget);
+	(void)budget_record_all(budget);
 	loop_timer_stop(budget->server->sandbox->gateway->loop, &budget->timer);
 }
 
@@ -111,14 +124,16 @@ dns_budget_query(struct dns_budget *budget)
 }
 
 void
-dns_budget_over(struct dns_budget *budget, const struct dns_origin *origin, const char *why)
+dns_budget_over(struct dns_budget *budget, enum dns_over_kind kind, const struct dns_origin *origin, const char *why)
 {
-	budget->over_why = why;
-	budget->over_count++;
-	budget->over_src = origin->src;
-	budget->over_server = origin->server;
-	budget->over_sport = origin->sport;
-	budget->over_transport = origin->transport;
+	struct dns_over *over = &budget->over[kind];
+
+	over->why = why;
+	over->count++;
+	over->src = origin->src;
+	over->server = origin->server;
+	over->sport = origin->sport;
+	over->transport = origin->transport;
 	if (!loop_timer_armed(&budget->timer))
 		loop_timer_set(budget->server->sandbox->gateway->loop, &budget->timer, DNS_BUDGET_RECORD_MS);
 }

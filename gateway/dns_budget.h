@@ -21,11 +21,26 @@
 #define DNS_BUDGET_NAME_BYTES 32768
 /* Names remembered as seen (by hash, newest in its slot). */
 #define DNS_BUDGET_SEEN 1024
-/* Queries over the rate are counted in one record in this time. */
+/* Queries over the rate, and what is none, are counted in one record of their kind in this time. */
 #define DNS_BUDGET_RECORD_MS 1000
 
 struct dns_server;
 struct dns_origin;
+
+/* What is counted instead of listed, each kind for itself. */
+enum dns_over_kind {
+	DNS_OVER_RATE,     /* beyond the rate */
+	DNS_OVER_NO_QUERY, /* no query at all: never answered */
+	DNS_OVER_MAX
+};
+
+struct dns_over {
+	uint64_t count;          /* not yet recorded */
+	const char *why;         /* static text */
+	struct addr src, server; /* of the last one */
+	uint16_t sport;
+	uint8_t transport;
+};
 
 struct dns_budget {
 	struct dns_server *server;
@@ -33,11 +48,7 @@ struct dns_budget {
 	int64_t queries_milli; /* thousandths of a query left */
 	int64_t name_bytes_milli;
 	uint32_t seen[DNS_BUDGET_SEEN];
-	uint64_t over_count;               /* refused and not yet recorded */
-	const char *over_why;              /* static text */
-	struct addr over_src, over_server; /* of the last one */
-	uint16_t over_sport;
-	uint8_t over_transport;
+	struct dns_over over[DNS_OVER_MAX];
 	struct loop_timer timer;
 };
 
@@ -48,8 +59,10 @@ void dns_budget_close(struct dns_budget *budget);
 
 /* May one more query be looked at? False: refuse it, and tell dns_budget_over. */
 bool dns_budget_query(struct dns_budget *budget);
-/* A query was refused because of the rate: it is counted in the next summary record. why: static text. */
-void dns_budget_over(struct dns_budget *budget, const struct dns_origin *origin, const char *why);
+/* A query was refused because of the rate, or a message is no query: it is counted in its kind's next summary record. why:
+ * static text. */
+void dns_budget_over(
+    struct dns_budget *budget, enum dns_over_kind kind, const struct dns_origin *origin, const char *why);
 /* More than DNS_BUDGET_QUERIES_S. */
 extern const char dns_budget_why[];
 /* May this name go upstream? */

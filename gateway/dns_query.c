@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. Every message of a guest, from either transport, becomes one query object, one reply at most and
- * exactly one record. The order of questions is: may anything be done at all (log writable, limits), is the message in
- * order, is its name a host name, does the policy allow the name, is the type served. Only what passed all of them leads
- * to a packet upstream (CASES C-01), and that packet is written afresh: nothing of the guest's message but the canonical
- * name and the type goes into it. What comes back is judged in gateway/dns_lease.c.
+ * exactly one record; what floods, or is no query, is counted in a record for many. The order of questions is: may
+ * anything be done at all (log writable, limits), is the message in order, is its name a host name, does the policy allow
+ * the name, is the type served. Only what passed all of them leads to a packet upstream (CASES C-01), and that packet is
+ * written afresh: nothing of the guest's message but the canonical name and the type goes into it. What comes back is
+ * judged in gateway/dns_lease.c.
  *
  * One timer bounds the whole life. Nothing is cached: an answer always stands for a lease that was just made, so that
  * the guest's TTL cannot outlive it (CASES C-14). */
@@ -302,7 +303,8 @@ query_name_affordable(struct dns_query *query)
 {
 	const char *rule = snapshot_rule_text(query->server->sandbox->policy, query->decision.rule);
 
-	return (strchr(rule, '*') == NULL && !query->learned) || dns_budget_name(&query->server->budget, &query->question.name);
+	return (strchr(rule, '*') == NULL && !query->learned) ||
+	    dns_budget_name(&query->server->budget, &query->question.name);
 }
 
 /* The policy's no, with all that it can say about why. */
@@ -399,8 +401,8 @@ query_refuse_name(struct dns_query *query)
 
 /* Over the rate: an answer, but no record of its own, or the flood would only move on to the log. */
 static void
-query_over_rate(struct dns_server *server, const struct dns_origin *origin, const struct dns_question *question,
-    const char *why)
+query_over_rate(
+    struct dns_server *server, const struct dns_origin *origin, const struct dns_question *question, const char *why)
 {
 	struct dns_reply reply = {
 	    .question = question,
@@ -412,7 +414,7 @@ query_over_rate(struct dns_server *server, const struct dns_origin *origin, cons
 	uint8_t *bytes;
 	size_t len;
 
-	dns_budget_over(&server->budget, origin, why);
+	dns_budget_over(&server->budget, DNS_OVER_RATE, origin, why);
 	if (dns_reply_build(&reply, &bytes, &len) < 0)
 		return;
 	if (origin->udp != NULL)
@@ -461,7 +463,9 @@ dns_query_take(struct dns_server *server, const struct dns_origin *origin, const
 	struct dns_query *query = NULL;
 	const char *why = dns_budget_why;
 
-	if (read != DNS_READ_DROP) {
+	if (read == DNS_READ_DROP) {
+		dns_budget_over(&server->budget, DNS_OVER_NO_QUERY, origin, "a response, or no message at all");
+	} else {
 		if (!meter_query(server->sandbox))
 			why = "the sandbox's DNS queries per second";
 		else if (dns_budget_query(&server->budget))
@@ -487,7 +491,7 @@ dns_query_refuse_unread(struct dns_server *server, const struct dns_origin *orig
 	memset(&question, 0, sizeof(question));
 	query = dns_budget_query(&server->budget) ? query_new(server, origin, &question) : NULL;
 	if (query == NULL) {
-		dns_budget_over(&server->budget, origin, dns_budget_why);
+		dns_budget_over(&server->budget, DNS_OVER_RATE, origin, dns_budget_why);
 		return;
 	}
 	query->origin.conn = NULL;

@@ -152,8 +152,10 @@ flow_http_fault(struct flow *flow)
 	const struct http_request *parser = &flow->http->parser;
 	struct gateway_verdict verdict = flow_verdict(VERDICT_DENIED, parser->head.reason, parser->head.detail);
 
-	if (!parser->in_body)
+	if (!parser->in_body) {
+		account_arrive(flow->sandbox->account, RECORD_ATTEMPT_CONNECTION, 1);
 		return flow_http_cut(flow, &verdict, false);
+	}
 	flow_end(flow, END_POLICY, VERDICT_ALLOWED, parser->head.reason, true);
 	return FLOW_HTTP_OVER;
 }
@@ -166,6 +168,7 @@ flow_http_next_host(struct flow *flow)
 	struct gateway_verdict verdict = flow_http_judge(flow, head);
 	struct flow_said said = flow_http_said(head);
 
+	account_arrive(flow->sandbox->account, RECORD_ATTEMPT_CONNECTION, 1);
 	if (verdict.verdict == VERDICT_ALLOWED && !recorder_ready(&flow->sandbox->gateway->recorder))
 		verdict = flow_verdict(VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, NULL);
 	if (verdict.verdict != VERDICT_ALLOWED || !flow_meter_next(flow, &verdict))
@@ -322,10 +325,12 @@ flow_http_late(struct flow *flow)
 	struct gateway_verdict verdict =
 	    flow_verdict(VERDICT_DENIED, REASON_HTTP_MALFORMED, "request head not complete in time");
 
-	if (flow->http != NULL && !flow->http->pending)
+	if (flow->http != NULL && !flow->http->pending) {
+		account_arrive(flow->sandbox->account, RECORD_ATTEMPT_CONNECTION, 1);
 		flow_http_cut(flow, &verdict, false);
-	else
+	} else {
 		flow_end(flow, END_ERROR, VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, true);
+	}
 }
 
 enum relay_status

@@ -87,8 +87,8 @@ flow_record_refused(struct sandbox *sandbox, const struct flow_ends *ends, const
 
 	gateway_flow_record(sandbox, &record, &ends->src, ends->sport, &ends->dst, ends->dport, IPPROTO_TCP, verdict);
 	flow_record_said(&record.flow, said);
-	/* When even the reserve is full the refusal stands without a record: the recorder reports the gap. */
-	(void)recorder_send(&sandbox->gateway->recorder, &record, NULL);
+	/* When even the reserve is full the refusal stands without a record: the account tells. */
+	(void)account_send(sandbox->account, &record, 0, NULL);
 }
 
 /* How it stands: for a record of progress, and, with an end, for the last one. */
@@ -127,7 +127,7 @@ flow_progress_tell(struct progress *progress)
 
 	record.close.verdict = VERDICT_ALLOWED;
 	record.close.reason = REASON_ALLOWED;
-	(void)recorder_send(&flow->sandbox->gateway->recorder, &record, NULL);
+	(void)account_send(flow->sandbox->account, &record, 0, NULL);
 }
 
 int
@@ -141,7 +141,7 @@ flow_record_open(struct flow *flow, const struct flow_said *said)
 	    flow->sandbox, &record, &ends->src, ends->sport, &ends->dst, ends->dport, IPPROTO_TCP, &flow->verdict);
 	flow_record_said(&record.flow, said);
 	flow->durable = false;
-	rc = recorder_send(&flow->sandbox->gateway->recorder, &record, &flow->wait);
+	rc = account_send(flow->sandbox->account, &record, 0, &flow->wait);
 	if (rc < 0)
 		return rc;
 	flow->record_id = record.flow.id;
@@ -165,7 +165,7 @@ flow_record_close(struct flow *flow, enum end_reason end, enum verdict verdict, 
 	record.close.end = (uint8_t)end;
 	record.close.reason = (uint8_t)reason;
 	record.close.verdict = (uint8_t)verdict;
-	(void)recorder_send(&flow->sandbox->gateway->recorder, &record, NULL);
+	(void)account_send(flow->sandbox->account, &record, 0, NULL);
 	(void)meter_count(flow->sandbox, &flow->ticket, flow->out.bytes, flow->back.bytes, &ignored);
 	flow->record_id = 0;
 	flow->segments.out += (uint32_t)record.close.packets_out;

@@ -62,6 +62,7 @@ sandbox_free(struct sandbox *sandbox, enum end_reason end)
 	udp_detach(sandbox, end);
 	dns_detach(sandbox);
 	refused_detach(sandbox);
+	account_release(sandbox->account);
 	meter_detach(sandbox);
 	lease_table_free(&sandbox->leases);
 	snapshot_free(sandbox->policy);
@@ -84,7 +85,9 @@ sandbox_attach_paths(struct sandbox *sandbox, struct ipc_message *message)
 {
 	int rc;
 
-	rc = meter_attach(sandbox, gateway_used_id == sandbox->id ? &gateway_used : NULL);
+	rc = account_attach(sandbox);
+	if (rc == 0)
+		rc = meter_attach(sandbox, gateway_used_id == sandbox->id ? &gateway_used : NULL);
 	usage_table_free(&gateway_used);
 	gateway_used_id = 0;
 	if (rc == 0)
@@ -121,6 +124,7 @@ gateway_sandbox_add(struct ipc_message *message)
 	sandbox->gateway4 = add->gateway4;
 	sandbox->guest6 = add->guest6;
 	sandbox->gateway6 = add->gateway6;
+	memcpy(sandbox->refused_base, add->refused_base, sizeof(sandbox->refused_base));
 	sandbox->policy = snapshot_open(message->fds[TAP_SOCKET_MAX], &err);
 	if (sandbox->policy == NULL) {
 		free(sandbox);

@@ -8,6 +8,7 @@
 #define POSTERN_GATEWAY_GATEWAY_H
 
 #include "base/loop.h"
+#include "gateway/account.h"
 #include "gateway/geo.h"
 #include "gateway/lease.h"
 #include "gateway/link.h"
@@ -52,6 +53,7 @@ struct gateway {
 	size_t flow_count;         /* kept by gateway/flow.c and gateway/udp_flow.c */
 	struct progress_queue progress; /* open records (gateway/progress.h) */
 	size_t refused_lingering;  /* kept by gateway/refused.c: logs that outlive their sandbox for a moment */
+	struct account_queue accounts; /* kept by gateway/account.c */
 };
 
 struct sandbox {
@@ -69,8 +71,10 @@ struct sandbox {
 	struct dns_server *dns;    /* owned by gateway/dns.c */
 	struct proxy *proxy;       /* owned by gateway/proxy.c */
 	struct udp_relay *udp;     /* owned by gateway/udp.c */
+	uint64_t refused_base[TAP_COUNTER_MAX]; /* packets that an earlier gateway answers for */
 	struct refused_log *refused; /* owned by gateway/refused.c */
 	struct meter *meter;       /* owned by gateway/meter.c */
+	struct account *account;   /* held; by gateway/account.c */
 };
 
 /* The modules. attach: takes the descriptors (closed on failure too); 0 or -errno. detach: closes records (as end),

@@ -53,6 +53,7 @@ struct keeper_sandbox {
 	struct keeper_role *gateway;
 	uint64_t netns_dev, netns_ino; /* NETNS: of the container's namespace */
 	bool served;                 /* the gateway has it */
+	uint64_t refused_base[TAP_COUNTER_MAX]; /* the counters when its last gateway ended unexpectedly */
 	struct usage_table usage;    /* what was counted, for its next gateway */
 	bool usage_unsent;           /* control has not heard of all of it */
 	size_t foreign_sockets;      /* as last seen */

@@ -435,6 +435,9 @@ keeper_gateway_lost(struct keeper_sandbox *sandbox, void *context)
 	if (sandbox->gateway != context)
 		return;
 	sandbox->served = false;
+	/* What the kernel refuses from here on is the next gateway's to record. */
+	if (tap_counters(sandbox->tap, sandbox->refused_base, &err) < 0)
+		log_warnx("%s: %s", tap_config(sandbox->tap)->name, err.text);
 	if (tap_lease_flush(sandbox->tap, &err) < 0)
 		log_warnx("%s: %s", tap_config(sandbox->tap)->name, err.text);
 }

@@ -297,6 +297,7 @@ keeper_sandbox_serve(struct keeper_sandbox *sandbox, uint64_t tag)
 	int rc;
 
 	memcpy(add.name, config->name, sizeof(add.name));
+	memcpy(add.refused_base, sandbox->refused_base, sizeof(add.refused_base));
 	for (int i = 0; i < TAP_SOCKET_MAX; i++)
 		fds[i] = tap_socket(sandbox->tap, (enum tap_socket)i);
 	fds[TAP_SOCKET_MAX] = sandbox->snapshot_fd;

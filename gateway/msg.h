@@ -174,6 +174,7 @@ struct msg_sandbox_add {
 	uint32_t pad;
 	char name[TAP_NAME_MAX];
 	struct addr guest4, gateway4, guest6, gateway6;
+	uint64_t refused_base[TAP_COUNTER_MAX]; /* the counters when the gateway before it ended; 0: there was none */
 };
 
 struct msg_udp_port {

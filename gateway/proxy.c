@@ -105,10 +105,12 @@ static void
 proxy_take(struct proxy *proxy, int fd, const struct sockaddr_storage *peer)
 {
 	struct gateway *gateway = proxy->sandbox->gateway;
-	struct flow_ends ends;
+	struct flow_ends ends = {0};
 
+	account_arrive(proxy->sandbox->account, RECORD_ATTEMPT_CONNECTION, 1);
 	if (!proxy_ends(fd, peer, &ends))
-		flow_close_reset(fd); /* the guest reset it already */
+		proxy_turn_away(
+		    proxy, fd, &ends, VERDICT_FAILED, REASON_INTERNAL_ERROR, "the kernel did not tell its addresses");
 	else if (fd >= gateway->fd_top)
 		proxy_turn_away(
 		    proxy, fd, &ends, VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS, "the gateway is short of descriptors");
@@ -130,18 +132,19 @@ proxy_exhausted(struct proxy_listener *listener)
 {
 	struct sockaddr_storage peer = {0};
 	socklen_t len = sizeof(peer);
-	struct flow_ends ends;
+	struct flow_ends ends = {0};
 	int fd;
 
 	if (proxy_reserve_fd >= 0) {
 		close(proxy_reserve_fd);
 		proxy_reserve_fd = -1;
 		fd = accept4(listener->fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (fd >= 0 && proxy_ends(fd, &peer, &ends))
+		if (fd >= 0) {
+			account_arrive(listener->proxy->sandbox->account, RECORD_ATTEMPT_CONNECTION, 1);
+			(void)proxy_ends(fd, &peer, &ends);
 			proxy_turn_away(listener->proxy, fd, &ends, VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS,
 			    "the gateway is out of descriptors");
-		else if (fd >= 0)
-			flow_close_reset(fd);
+		}
 		proxy_reserve_take();
 	}
 	proxy_rest(listener);

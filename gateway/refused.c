@@ -41,9 +41,6 @@
 #define REFUSED_DRAIN_MAX 256
 /* More than the kernel keeps a batch of log messages back. */
 #define REFUSED_LINGER_MS 300
-/* A sandbox attached no longer ago than this has a table whose counters began at zero under this log; otherwise
- * (a gateway restarted) counting begins at what the counters say. */
-#define REFUSED_FRESH_US (10 * INT64_C(1000000))
 /* QUIC's port; browsers fall back to TCP when it is refused. */
 #define REFUSED_QUIC_PORT 443
 
@@ -60,10 +57,13 @@ struct refused_log {
 	struct link_request request;   /* for counters */
 	struct loop_deferred deferred; /* frees */
 	struct tally tally;
+	struct account *account;          /* held */
+	uint64_t logged[TAP_COUNTER_MAX]; /* packets whose log message came in */
+	uint64_t arrived;                 /* told to the account */
 	uint64_t seen[TAP_COUNTER_MAX];   /* packets in rows, since attach */
-	uint64_t base[TAP_COUNTER_MAX];   /* counters at the time seen began; wraps when a table was remade */
+	uint64_t base[TAP_COUNTER_MAX];   /* counters when this gateway's time began; wraps when a table was remade */
 	uint64_t sample[TAP_COUNTER_MAX]; /* the counters' latest answer */
-	bool based, sampled;              /* base is known; sample is not compared yet */
+	bool sampled;                     /* sample is not compared yet */
 	bool active;                      /* something was logged since the last comparison */
 };
 
@@ -187,6 +187,7 @@ refused_packet_handler(const struct nflog_packet *packet, void *context)
 		key.proto = packet->proto;
 		key.dport = packet->dport;
 	}
+	log->logged[packet->class]++;
 	/* A packet that finds no memory is not "seen", so that reconciling counts it. */
 	if (tally_bump(&log->tally, &key, 1) || refused_open(log, &key, packet, row) == 0)
 		log->seen[packet->class]++;
@@ -208,6 +209,23 @@ refused_receive(struct refused_log *log)
 	if (n > 0 && from.nl_pid == 0)
 		nflog_each(bytes, (size_t)n, refused_packet_handler, log);
 	return true;
+}
+
+/* Tell the account what has come in: by the kernel's counters, or by the log messages where these are ahead of the
+ * counters' latest answer. */
+static void
+refused_arrived(struct refused_log *log)
+{
+	uint64_t arrived = 0;
+
+	for (size_t i = 0; i < TAP_COUNTER_MAX; i++) {
+		uint64_t counted = log->sample[i] - log->base[i];
+
+		arrived += counted > log->logged[i] ? counted : log->logged[i];
+	}
+	if (arrived > log->arrived)
+		account_arrive(log->account, RECORD_ATTEMPT_REFUSED, arrived - log->arrived);
+	log->arrived = arrived > log->arrived ? arrived : log->arrived;
 }
 
 static void
@@ -232,6 +250,7 @@ refused_source_handler(struct loop_source *source, uint32_t events)
 	(void)events;
 	for (int i = 0; i < REFUSED_BATCH_MAX && refused_receive(log); i++)
 		;
+	refused_arrived(log);
 	refused_arm(log);
 }
 
@@ -241,14 +260,6 @@ refused_rebase(struct refused_log *log, const uint64_t totals[TAP_COUNTER_MAX])
 {
 	bool remade = false;
 
-	if (!log->based) {
-		bool fresh = clock_real_us() - log->id < REFUSED_FRESH_US;
-
-		for (size_t i = 0; i < TAP_COUNTER_MAX; i++)
-			log->base[i] = fresh ? 0 : totals[i];
-		log->based = true;
-		return;
-	}
 	for (size_t i = 0; i < TAP_COUNTER_MAX; i++)
 		remade = remade || totals[i] < log->sample[i];
 	for (size_t i = 0; remade && i < TAP_COUNTER_MAX; i++)
@@ -266,6 +277,7 @@ refused_counters_handler(struct link_request *request, int status, const void *b
 	refused_rebase(log, counters->totals);
 	memcpy(log->sample, counters->totals, sizeof(log->sample));
 	log->sampled = true;
+	refused_arrived(log);
 }
 
 /* Compare the last sample with what is in rows by now. True when they agree. */
@@ -304,11 +316,13 @@ refused_finish(struct refused_log *log)
 	struct loop *loop = log->gateway->loop;
 
 	refused_drain(log);
+	refused_arrived(log);
 	refused_compare(log); /* nothing logged can follow, so the last sample holds whatever its age */
 	close(loop_source_remove(loop, &log->source));
 	loop_timer_stop(loop, &log->timer);
 	link_cancel(&log->gateway->link, &log->request);
 	tally_close(&log->tally);
+	account_release(log->account);
 	log->gateway->refused_lingering--;
 	loop_defer(loop, &log->deferred);
 }
@@ -348,15 +362,20 @@ refused_attach(struct sandbox *sandbox, int nflog)
 		log->sandbox = sandbox;
 		log->gateway = sandbox->gateway;
 		log->id = sandbox->id;
+		log->account = account_hold(sandbox->account);
+		memcpy(log->base, sandbox->refused_base, sizeof(log->base));
+		memcpy(log->sample, sandbox->refused_base, sizeof(log->sample));
 		log->source = (struct loop_source){.fd = nflog, .handler = refused_source_handler};
 		log->timer.handler = refused_timer_handler;
 		log->request.handler = refused_counters_handler;
 		log->deferred.handler = refused_free_handler;
-		tally_init(&log->tally, loop, &sandbox->gateway->recorder, REFUSED_ENTRIES_MAX);
+		tally_init(&log->tally, loop, log->account, REFUSED_ENTRIES_MAX);
 		rc = loop_source_add(loop, &log->source, EPOLLIN);
 	}
 	if (rc < 0) {
 		close(nflog);
+		if (log != NULL)
+			account_release(log->account);
 		free(log);
 		return rc;
 	}
@@ -378,6 +397,7 @@ refused_detach(struct sandbox *sandbox)
 	log->gateway->refused_lingering++;
 	log->generation = sandbox->generation;
 	refused_drain(log);
+	refused_arrived(log);
 	tally_flush(&log->tally);
 	link_cancel(&log->gateway->link, &log->request);
 	refused_ask(log);

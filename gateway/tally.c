@@ -15,6 +15,7 @@ struct tally_entry {
 	bool rest;            /* the class's row without addresses */
 	bool dirty;           /* count or last_us are newer than what was sent */
 	int64_t last_mono_ms; /* last packet, for forgetting */
+	uint64_t sent;        /* the count that was sent last */
 	struct record_flow flow;
 };
 
@@ -47,11 +48,13 @@ tally_send(struct tally *tally, struct tally_entry *entry, bool force)
 {
 	struct record record = {.kind = RECORD_REFUSED};
 
-	if (!force && !recorder_ready(tally->recorder))
+	if (!force && !recorder_ready(tally->account->recorder))
 		return;
 	record.flow = entry->flow;
-	if (recorder_send(tally->recorder, &record, NULL) == 0)
-		entry->dirty = false;
+	if (account_send(tally->account, &record, entry->sent, NULL) < 0)
+		return;
+	entry->sent = entry->flow.count;
+	entry->dirty = false;
 }
 
 static void
@@ -119,7 +122,7 @@ tally_insert(
 	entry->key = *key;
 	entry->rest = rest;
 	entry->flow = *flow;
-	entry->flow.id = recorder_id(tally->recorder);
+	entry->flow.id = recorder_id(tally->account->recorder);
 	entry->flow.ts_us = clock_real_us();
 	entry->flow.count = 0;
 	entry->next_in_bucket = *at;
@@ -132,9 +135,9 @@ tally_insert(
 }
 
 void
-tally_init(struct tally *tally, struct loop *loop, struct recorder *recorder, size_t max)
+tally_init(struct tally *tally, struct loop *loop, struct account *account, size_t max)
 {
-	*tally = (struct tally){.loop = loop, .recorder = recorder, .max = max};
+	*tally = (struct tally){.loop = loop, .account = account, .max = max};
 	tally->timer.handler = tally_timer_handler;
 }
 

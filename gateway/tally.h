@@ -10,7 +10,7 @@
 
 #include "audit/record.h"
 #include "base/loop.h"
-#include "gateway/recorder.h"
+#include "gateway/account.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,14 +34,14 @@ struct tally_key {
 
 struct tally {
 	struct loop *loop;
-	struct recorder *recorder;
+	struct account *account; /* the rows go through it; outlives the tally */
 	struct tally_entry *buckets[TALLY_BUCKETS];
 	size_t max;                       /* entries that name addresses, per class */
 	size_t counts[TALLY_CLASSES_MAX]; /* of them; the rows without are not counted */
 	struct loop_timer timer;
 };
 
-void tally_init(struct tally *tally, struct loop *loop, struct recorder *recorder, size_t max);
+void tally_init(struct tally *tally, struct loop *loop, struct account *account, size_t max);
 
 /* Is there no room for another kind of this class? */
 bool tally_full(const struct tally *tally, uint8_t class);

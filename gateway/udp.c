@@ -43,6 +43,8 @@ udp_refuse(
 	    .dport = key->dport};
 	struct record record;
 
+	/* It came in as the start of a flow; what is counted instead of listed is a refused packet. */
+	account_reclass(relay->sandbox->account, RECORD_ATTEMPT_CONNECTION, RECORD_ATTEMPT_REFUSED);
 	if (tally_bump(&relay->refusals, &kind, 1))
 		return;
 	gateway_flow_record(
@@ -61,9 +63,12 @@ udp_intake(struct udp_socket *guest, const struct udp_key *key, const struct soc
 	struct gateway_verdict spoofed = {
 	    .verdict = VERDICT_DENIED, .reason = REASON_SPOOFED_SOURCE, .rule = SNAPSHOT_NO_RULE};
 
-	if (flow != NULL)
+	if (flow != NULL) {
 		udp_flow_forward(flow, datagram);
-	else if (!udp_is_guest(relay->sandbox, &key->src)) /* the kernel's rules said so already */
+		return;
+	}
+	account_arrive(relay->sandbox->account, RECORD_ATTEMPT_CONNECTION, 1);
+	if (!udp_is_guest(relay->sandbox, &key->src)) /* the kernel's rules said so already */
 		udp_refuse(relay, key, &spoofed, END_REFUSED);
 	else
 		udp_flow_open(guest, key, peer, peer_len, datagram);
@@ -144,7 +149,7 @@ udp_attach(struct sandbox *sandbox)
 	relay->tokens_milli = UDP_OPEN_BURST * 1000;
 	relay->tokens_ms = clock_mono_ms();
 	relay->deferred.handler = udp_relay_free_handler;
-	tally_init(&relay->refusals, relay->loop, &sandbox->gateway->recorder, UDP_REFUSALS_MAX);
+	tally_init(&relay->refusals, relay->loop, sandbox->account, UDP_REFUSALS_MAX);
 	sandbox->udp = relay;
 	return 0;
 }

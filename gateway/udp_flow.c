@@ -131,7 +131,7 @@ udp_flow_progress_tell(struct progress *progress)
 
 	record.close.verdict = VERDICT_ALLOWED;
 	record.close.reason = REASON_ALLOWED;
-	(void)recorder_send(&flow->relay->sandbox->gateway->recorder, &record, NULL);
+	(void)account_send(flow->relay->sandbox->account, &record, 0, NULL);
 }
 
 static void
@@ -142,7 +142,7 @@ udp_flow_record_close(const struct udp_flow *flow, enum end_reason end, enum ver
 	record.close.end = (uint8_t)end;
 	record.close.reason = (uint8_t)reason;
 	record.close.verdict = (uint8_t)verdict;
-	if (recorder_send(&flow->relay->sandbox->gateway->recorder, &record, NULL) < 0)
+	if (account_send(flow->relay->sandbox->account, &record, 0, NULL) < 0)
 		log_warnx("%s: a UDP flow's closing record was lost", flow->relay->sandbox->name);
 }
 
@@ -466,7 +466,7 @@ udp_flow_begin(struct udp_flow *flow, const struct gateway_verdict *verdict)
 	    relay->sandbox, &record, &key->src, key->sport, &key->dst, key->dport, IPPROTO_UDP, verdict);
 	flow->id = record.flow.id;
 	flow->name = verdict->name;
-	rc = recorder_send(&relay->sandbox->gateway->recorder, &record, &flow->wait);
+	rc = account_send(relay->sandbox->account, &record, 0, &flow->wait);
 	if (rc < 0) {
 		loop_timer_stop(relay->loop, &flow->timer);
 		return rc;

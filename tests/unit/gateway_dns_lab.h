@@ -304,6 +304,7 @@ static inline void
 lab_close(struct lab *lab)
 {
 	dns_detach(&lab->sandbox);
+	far_end_account_end(lab->far, &lab->sandbox);
 	assert_null(lab->sandbox.dns);
 	dns_upstream_free(lab->far->gateway.dns_upstream);
 	far_end_settle(lab->far);
@@ -352,6 +353,7 @@ lab_open(struct lab **ret_lab, const char *const *rules,
 	lab->sandbox.id = clock_real_us();
 	lab->sandbox.generation = 1;
 	lab->sandbox.policy = lab_policy(rules);
+	far_end_account(lab->far, &lab->sandbox);
 	assert_int_equal(dns_attach(&lab->sandbox, lab_socket(lab_sandbox_netns, AF_INET, SOCK_DGRAM, NULL, 53),
 			     lab_socket(lab_sandbox_netns, AF_INET6, SOCK_DGRAM, NULL, 53),
 			     lab_socket(lab_sandbox_netns, AF_INET, SOCK_STREAM, NULL, 53),

@@ -23,12 +23,13 @@ struct far_end {
 	struct ipc auditor, keeper; /* the far ends */
 	struct record *records;     /* all that arrived, in order */
 	size_t record_count;
+	bool forgot;                      /* a test dropped some: the rows cannot be added up */
 	bool ack;                         /* each record is durable at once */
 	uint64_t totals[TAP_COUNTER_MAX]; /* what the kernel counted */
 	size_t counters_asked;
 	size_t leases_added, leases_deleted;
 	struct usage_table usage; /* as told */
-	struct msg_lease lease; /* the last one added */
+	struct msg_lease lease;   /* the last one added */
 	int64_t skew_ms;
 };
 
@@ -139,6 +140,76 @@ far_end_new(void)
 	far_end_open(far, &far->keeper, far_end_keeper_handler, fds[1]);
 	far_end_open(far, &far->gateway.link.ipc, far_end_link_handler, fds[0]);
 	return far;
+}
+
+static inline void far_end_settle(struct far_end *far);
+
+/* Before anything is attached. */
+static inline void
+far_end_account(struct far_end *far, struct sandbox *sandbox)
+{
+	assert_ptr_equal(sandbox->gateway, &far->gateway);
+	assert_int_equal(account_attach(sandbox), 0);
+}
+
+/* What the rows that arrived say of a sandbox, the last word of each row counting. */
+static inline void
+far_end_book(const struct far_end *far, int64_t sandbox, uint64_t ret_book[RECORD_ATTEMPT_MAX][VERDICT_MAX])
+{
+	memset(ret_book, 0, RECORD_ATTEMPT_MAX * VERDICT_MAX * sizeof(uint64_t));
+	for (size_t i = 0; i < far->record_count; i++) {
+		const struct record *r = &far->records[i];
+		const struct record *earlier = NULL;
+
+		if ((r->kind == RECORD_FLOW_OPEN || r->kind == RECORD_REFUSED) && r->flow.sandbox != sandbox)
+			continue;
+		for (size_t j = 0; j < i && (r->kind == RECORD_REFUSED || r->kind == RECORD_FLOW_CLOSE); j++)
+			if ((far->records[j].kind == RECORD_REFUSED || far->records[j].kind == RECORD_FLOW_OPEN) &&
+			    far->records[j].flow.id == (r->kind == RECORD_REFUSED ? r->flow.id : r->close.id))
+				earlier = &far->records[j];
+		if (r->kind == RECORD_FLOW_OPEN) {
+			ret_book[RECORD_ATTEMPT_CONNECTION][r->flow.verdict] += r->flow.count;
+		} else if (r->kind == RECORD_REFUSED) {
+			ret_book[RECORD_ATTEMPT_REFUSED][r->flow.verdict] +=
+			    r->flow.count - (earlier == NULL ? 0 : earlier->flow.count);
+		} else if (r->kind == RECORD_FLOW_CLOSE && earlier != NULL && earlier->flow.sandbox == sandbox) {
+			ret_book[RECORD_ATTEMPT_CONNECTION][earlier->flow.verdict]--;
+			ret_book[RECORD_ATTEMPT_CONNECTION][r->close.verdict]++;
+		} else if (r->kind == RECORD_DNS && r->dns.sandbox == sandbox) {
+			ret_book[RECORD_ATTEMPT_DNS][r->dns.verdict] += r->dns.count;
+		}
+	}
+}
+
+/* Everything of the sandbox is detached: the final account comes, is the last word, and adds up with what came in and with
+ * the rows. */
+static inline void
+far_end_account_end(struct far_end *far, struct sandbox *sandbox)
+{
+	uint64_t book[RECORD_ATTEMPT_MAX][VERDICT_MAX];
+	const struct record_account *last;
+
+	if (!ipc_is_open(&far->gateway.recorder.ipc))
+		far_end_auditor(far);
+	if (sandbox->account != NULL)
+		account_release(sandbox->account);
+	sandbox->account = NULL;
+	far_end_settle(far);
+	assert_true(far->record_count > 0);
+	assert_int_equal(far->records[far->record_count - 1].kind, RECORD_ACCOUNT);
+	last = &far->records[far->record_count - 1].account;
+	assert_int_equal(last->final, 1);
+	far_end_book(far, sandbox->id, book);
+	for (int kind = 0; kind < RECORD_ATTEMPT_MAX; kind++) {
+		uint64_t sum = 0;
+
+		for (int verdict = 0; verdict < VERDICT_MAX; verdict++) {
+			if (!far->forgot)
+				assert_int_equal(last->recorded[kind][verdict], book[kind][verdict]);
+			sum += last->recorded[kind][verdict];
+		}
+		assert_int_equal(last->attempts[kind], sum);
+	}
 }
 
 /* Rounds until nothing is left to do at this moment. */

@@ -204,6 +204,7 @@ lab_open(struct lab *lab, uint16_t port, const char *const *rules)
 	lab->sandbox.id = 7;
 	lab->sandbox.generation = 3;
 	lab->sandbox.policy = lab_policy(rules);
+	far_end_account(lab->far, &lab->sandbox);
 	lab_lease(lab, "good.example.com", ORIGIN4);
 	lab_lease(lab, "good.example.com", ORIGIN6);
 	assert_int_equal(proxy_attach(&lab->sandbox, lab_listener(sandbox_netns, "0.0.0.0", port),
@@ -227,6 +228,7 @@ lab_close(struct lab *lab)
 	assert_int_equal(proxy_flow_count(&lab->sandbox), 0);
 	assert_int_equal(lab->far->gateway.flow_count, 0);
 	lab_settle(lab);
+	far_end_account_end(lab->far, &lab->sandbox);
 	if (lab->origin >= 0)
 		close(lab->origin);
 	snapshot_free(lab->sandbox.policy);

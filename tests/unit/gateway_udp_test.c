@@ -171,6 +171,7 @@ fixture_open(struct fixture *f, const char *const *rules)
 	f->sandbox.guest6 = addr_of(GUEST6);
 	f->sandbox.policy = policy_of(rules);
 	lease(f, "voice.example.net", ORIGIN4, 600);
+	far_end_account(f->far, &f->sandbox);
 	assert_int_equal(udp_attach(&f->sandbox), 0);
 	assert_int_equal(udp_add_port(&f->sandbox, PORT, udp_socket_in(sandbox_netns, AF_INET, NULL, PORT),
 			     udp_socket_in(sandbox_netns, AF_INET6, NULL, PORT)),
@@ -186,6 +187,7 @@ fixture_close(struct fixture *f)
 	assert_null(f->sandbox.udp);
 	far_end_settle(f->far);
 	assert_int_equal(f->far->gateway.flow_count, 0);
+	far_end_account_end(f->far, &f->sandbox);
 	close(f->guest);
 	if (f->origin >= 0)
 		close(f->origin);
