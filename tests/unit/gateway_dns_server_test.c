@@ -59,6 +59,7 @@ allowed_name(void **state)
 	assert_int_equal(dns->qtype, DNS_TYPE_A);
 	assert_int_equal(dns->ttl_s, 300);
 	assert_true(dns->upstream_us > 0);
+	assert_int_equal(dns->leases, 1);
 	assert_memory_equal(dns->qname, "www.example.com", dns->qname_len);
 	assert_string_equal(dns->answers, "[\"A 5.5.5.5\"]");
 	assert_non_null(strstr(dns->rule, "www.example.com"));

@@ -74,10 +74,12 @@ case_C_14_adding_again_extends_and_never_shortens(void **state)
 	(void)state;
 	assert_int_equal(lease_add(&table, &a, &one, 100, 5000), 0);
 	clock_skew_ms(50000);
-	assert_int_equal(lease_add(&table, &a, &one, 10, 5000), 0); /* would end at 60 */
+	assert_int_equal(lease_add(&table, &a, &one, 10, 6000), 0); /* would end at 60 */
 	clock_skew_ms(70000);
 	assert_non_null(lease_find(&table, &a, &one));
-	assert_int_equal(lease_add(&table, &a, &one, 100, 5000), 0);
+	assert_int_equal(lease_find(&table, &a, &one)->upstream_us, 5000); /* the answer that it still stands on */
+	assert_int_equal(lease_add(&table, &a, &one, 100, 7000), 0);
+	assert_int_equal(lease_find(&table, &a, &one)->upstream_us, 7000);
 	clock_skew_ms(150000);
 	assert_non_null(lease_find(&table, &a, &one));
 	assert_int_equal(table.count, 1);

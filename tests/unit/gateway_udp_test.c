@@ -246,7 +246,7 @@ test_held_until_durable(void **state)
 {
 	struct fixture f;
 	struct sockaddr_storage peer, from;
-	const struct record *opened = NULL, *closed = NULL;
+	const struct record *opened = NULL, *closed = NULL, *progress = NULL;
 	struct addr addr;
 	uint16_t port;
 
@@ -263,6 +263,7 @@ test_held_until_durable(void **state)
 	assert_int_equal(opened->flow.name_source, NAME_SOURCE_LEASE);
 	assert_int_equal(opened->flow.sport, 40000);
 	assert_int_equal(opened->flow.generation, 3);
+	assert_int_equal(opened->flow.dns_us, 5000);
 	ack_all(&f);
 	assert_string_equal(received(f.origin, &peer), "one");
 	assert_string_equal(received(f.origin, NULL), "two");
@@ -276,8 +277,19 @@ test_held_until_durable(void **state)
 
 	far_end_pass(f.far, 59000);
 	assert_int_equal(far_end_count(f.far, RECORD_FLOW_CLOSE, NULL), 0);
+	assert_int_equal(far_end_count(f.far, RECORD_PROGRESS, NULL), 0);
 	far_end_pass(f.far, 2000);
+	assert_int_equal(far_end_count(f.far, RECORD_PROGRESS, &progress), 1);
+	assert_int_equal(progress->close.bytes_out, 6);
+	assert_int_equal(progress->close.packets_out, 2);
+	assert_int_equal(progress->close.end, END_OPEN);
 	assert_int_equal(far_end_count(f.far, RECORD_FLOW_CLOSE, &closed), 1);
+	assert_int_equal(closed->close.packets_out, 2);
+	assert_int_equal(closed->close.packets_in, 1);
+	assert_true(closed->close.first_byte_us > 0);
+	assert_true(addr_from_sockaddr((struct sockaddr *)&peer, &addr, &port));
+	assert_true(addr_equal(&addr, &closed->close.up_src));
+	assert_int_equal(closed->close.up_sport, port);
 	assert_true(closed->close.id == opened->flow.id);
 	assert_int_equal(closed->close.bytes_out, 6);
 	assert_int_equal(closed->close.bytes_in, 6);
