@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/log.h"
 
+#include "audit/export.h"
 #include "audit/query.h"
 #include "audit/render.h"
 #include "base/escape.h"
@@ -24,29 +25,33 @@ const char cli_log_usage[] =
     "\n"
     "Show what sandboxes tried to reach, and what came of it; oldest first.\n"
     "\n"
-    "  -n, --lines N             only the last N (200; with --since: all); with --after: the first N\n"
+    "  -n, --lines N             only the last N (200; with --since, or to take away: all); with --after: the first N\n"
     "  -f, --follow              wait for more; an open connection is shown again when it is closed\n"
     "  -o, --output FORMAT       short; wide: more of each, on one line;\n"
-    "                            json: one object a line, see postern-audit(5)\n"
+    "                            json: one object a line, see postern-audit(5); to take away:\n"
+    "                            csv, ocsf, ecs, and zeek (conn.log), zeek-dns, zeek-ssl, zeek-http\n"
+    "  --ocsf-version VERSION    of -o ocsf: 1.1, 1.3, 1.5 or 1.8 (1.8)\n"
     "  --after CURSOR            all that came or changed after this cursor, in that order; \"begin\": everything\n"
     "  --show-cursor             at the end, say on standard error where to go on with --after\n"
     "  -h, --help                this text\n"
     "\n";
 
-enum log_format { LOG_FORMAT_SHORT, LOG_FORMAT_WIDE, LOG_FORMAT_JSON, LOG_FORMAT_MAX };
+enum log_format { LOG_FORMAT_SHORT, LOG_FORMAT_WIDE, LOG_FORMAT_JSON, LOG_FORMAT_EXPORT, LOG_FORMAT_MAX };
 
-static const char *const log_formats[] = {"short", "wide", "json"};
-_Static_assert(sizeof(log_formats) / sizeof(log_formats[0]) == LOG_FORMAT_MAX, "a word for each format");
+static const char *const log_formats[] = {"short", "wide", "json"}; /* and those of audit/export.h */
+_Static_assert(sizeof(log_formats) / sizeof(log_formats[0]) == LOG_FORMAT_EXPORT, "a word for each format");
 
 struct log_options {
 	struct log_filter filter;
 	const char *after; /* NULL: in the order of time */
 	uint64_t lines;
 	enum log_format format;
+	const struct export_format *export; /* of LOG_FORMAT_EXPORT */
+	struct export_options export_options;
 	bool lines_set, follow, colour, show_cursor;
 };
 
-enum log_option { LOG_AFTER = LOG_FILTER_OWN, LOG_SHOW_CURSOR };
+enum log_option { LOG_AFTER = LOG_FILTER_OWN, LOG_SHOW_CURSOR, LOG_OCSF_VERSION };
 
 static const struct option log_long_options[] = {
     {"lines", required_argument, NULL, 'n'},
@@ -54,6 +59,7 @@ static const struct option log_long_options[] = {
     {"output", required_argument, NULL, 'o'},
     {"after", required_argument, NULL, LOG_AFTER},
     {"show-cursor", no_argument, NULL, LOG_SHOW_CURSOR},
+    {"ocsf-version", required_argument, NULL, LOG_OCSF_VERSION},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -74,13 +80,16 @@ log_set_lines(struct log_options *options, const char *text, struct error *err)
 static int
 log_set_output(struct log_options *options, const char *text, struct error *err)
 {
-	for (unsigned int i = 0; i < LOG_FORMAT_MAX; i++) {
-		if (strcmp(text, log_formats[i]) != 0)
-			continue;
-		options->format = (enum log_format)i;
+	unsigned int i = 0;
+
+	while (i < LOG_FORMAT_EXPORT && strcmp(text, log_formats[i]) != 0)
+		i++;
+	options->format = (enum log_format)i;
+	options->export = i < LOG_FORMAT_EXPORT ? NULL : export_find(text);
+	if (i < LOG_FORMAT_EXPORT || options->export != NULL)
 		return 0;
-	}
-	return error_set(err, ERROR_USAGE, "-o %s: short, wide or json", text);
+	return error_set(
+	    err, ERROR_USAGE, "-o %s: short, wide, json, csv, ocsf, ecs, zeek, zeek-dns, zeek-ssl or zeek-http", text);
 }
 
 static int
@@ -100,10 +109,24 @@ log_set(struct log_options *options, int option, const char *value, struct error
 	case LOG_SHOW_CURSOR:
 		options->show_cursor = true;
 		return 0;
+	case LOG_OCSF_VERSION:
+		return export_parse_ocsf(value, &options->export_options.ocsf, err);
 	default:
 		/* getopt_long has said what is wrong. */
 		return error_set(err, ERROR_USAGE, "try: postern log --help");
 	}
+}
+
+/* A format's place for kinds of rows limits which are asked for, so that -n counts what is printed. */
+static int
+log_check_export(struct log_options *options, struct error *err)
+{
+	if (options->export == NULL)
+		return 0;
+	options->filter.filter.kinds &= options->export->kinds;
+	return options->filter.filter.kinds != 0
+	    ? 0
+	    : error_set(err, ERROR_USAGE, "-o %s has no place for rows of that --kind", options->export->word);
 }
 
 static int
@@ -111,7 +134,7 @@ log_check(struct log_options *options, struct error *err)
 {
 	struct query_filter *filter = &options->filter.filter;
 
-	if (log_filter_finish(&options->filter, err) < 0)
+	if (log_filter_finish(&options->filter, err) < 0 || log_check_export(options, err) < 0)
 		return -1;
 	if (options->follow && filter->until_us != 0)
 		return error_set(err, ERROR_USAGE, "--follow and --until contradict each other");
@@ -121,10 +144,11 @@ log_check(struct log_options *options, struct error *err)
 		filter->last = 0;
 	else if (options->lines_set)
 		filter->last = options->lines;
-	else if (filter->since_us == 0)
+	else if (filter->since_us == 0 && options->export == NULL) /* what is taken away is all there is */
 		filter->last = LOG_LAST;
 	/* Whoever goes on from a cursor must neither miss nor repeat what changes meanwhile. */
 	filter->will_follow = options->follow || options->after != NULL || options->show_cursor;
+	options->export_options.following = filter->will_follow;
 	options->colour = isatty(STDOUT_FILENO) && getenv("NO_COLOR") == NULL;
 	return 0;
 }
@@ -164,6 +188,10 @@ log_print(const struct log_options *options, const struct query_row *row, struct
 		break;
 	case LOG_FORMAT_JSON:
 		if (render_json(stdout, row) < 0)
+			return error_set(err, ERROR_SYSTEM, "out of memory");
+		break;
+	case LOG_FORMAT_EXPORT:
+		if (options->export->row(stdout, &options->export_options, row) < 0)
 			return error_set(err, ERROR_SYSTEM, "out of memory");
 		break;
 	case LOG_FORMAT_MAX:
@@ -266,12 +294,16 @@ log_run(const struct log_options *options, struct error *err)
 	rc = query_start(query, &options->filter.filter, err);
 	if (rc == 0 && options->after != NULL)
 		rc = log_seek(query, options->after, err);
+	if (rc == 0 && options->export != NULL && options->export->begin != NULL)
+		options->export->begin(stdout);
 	/* "-n 0 -f": only what is new. */
 	if (rc == 0 && !(options->lines_set && options->lines == 0))
 		rc = options->after == NULL ? log_print_all(options, query, query_next, 0, err)
 					    : log_print_all(options, query, query_follow, options->lines, err);
 	if (rc == 0 && options->follow)
 		rc = log_follow(options, &query, err);
+	if (rc == 0 && options->export != NULL && options->export->end != NULL)
+		options->export->end(stdout);
 	if (rc == 0 && options->show_cursor) {
 		query_cursor(query, cursor);
 		fprintf(stderr, "cursor: %s\n", cursor);
@@ -288,7 +320,7 @@ cli_log(int argc, char **argv)
 	struct error err;
 	int rc;
 
-	options = (struct log_options){.format = LOG_FORMAT_SHORT};
+	options = (struct log_options){.format = LOG_FORMAT_SHORT, .export_options.ocsf = EXPORT_OCSF_1_8};
 	rc = log_read_options(argc, argv, &options, &err);
 
 	if (rc == 1) {
