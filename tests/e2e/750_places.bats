@@ -68,7 +68,14 @@ teardown() {
 	rm -f "$LAB/tmp/held"
 }
 
+# bats test_tags=smoke
 @test "an allowed name whose address is in a denied country or network is refused when it is resolved, IPv4 and IPv6" {
+	# Of the roles, those that decide or explain have the databases, and hold no descriptor of them.
+	for pid in $(role_pids auditor) $(role_pids gateway) $(role_pids control); do
+		equal "descriptors of $(tr '\0' ' ' <"/proc/$pid/cmdline")" 0 \
+			"$(find "/proc/$pid/fd" -lname '*memfd:postern-places*' | wc -l)"
+	done
+	equal "mapped by the auditor" 0 "$(grep -c postern-places "/proc/$(role_pids auditor)/maps")"
 	for family in 4 6; do
 		run -0 guest places curl -sS -$family https://news.lab-site.org/
 		guest_fails places curl -sSk -$family https://www.lab-a.com/
@@ -95,6 +102,7 @@ teardown() {
 	log_has places '.kind == "dns" and .qname == "many.lab-evil.net" and .detail == "1 of 3 addresses admitted"'
 }
 
+# bats test_tags=smoke
 @test "an address rule does not help either: the exact address is judged when it is dialled, TCP and UDP" {
 	# Country denied for every port; network denied for one port.
 	guest_fails places "$LAB_DIR/client.py" tcp "$NET4.$SHARED" 9000 x
@@ -249,6 +257,7 @@ start_fails() {
 	cat "$LAB/tmp/new.mmdb" >"$LAB/tmp/asn.mmdb"
 	guest_fails places curl -sSk -4 https://www.lab-a.com/
 	posternd_stop
-	places_start --organisation "$LAB/tmp/organisation.yaml"
+	POSTERN_COUNTRY_DB=$LAB/tmp/country.mmdb POSTERN_ASN_DB=$LAB/tmp/asn.mmdb \
+		posternd_start --organisation "$LAB/tmp/organisation.yaml"
 	run -0 guest places curl -sS -4 https://www.lab-a.com/
 }
