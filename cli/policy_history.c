@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/paths.h"
 #include "cli/when.h"
+#include "policy/country.h"
 #include "policy/reason.h"
 
 #include <netinet/in.h>
@@ -21,6 +22,19 @@ history_name_of(const struct query_row *row, struct name *ret_name)
 		return false;
 	*ret_name = name;
 	return true;
+}
+
+/* What is no country or network is not known. */
+static struct addr_place
+history_place_of(const struct query_row *row)
+{
+	struct addr_place place = {.asn = 0};
+
+	if (row->country.len == 2 && country_is_code(row->country.bytes))
+		memcpy(place.country, row->country.bytes, 2);
+	if (row->asn.set && row->asn.value > 0 && row->asn.value <= UINT32_MAX)
+		place.asn = (uint32_t)row->asn.value;
+	return place;
 }
 
 bool
@@ -45,6 +59,7 @@ history_target_of(const struct query_row *row, struct history_target *ret_target
 		return false;
 	target.proto = (uint8_t)row->proto;
 	target.port = (uint16_t)row->dport;
+	target.place = history_place_of(row);
 	*ret_target = target;
 	return target.named || target.addr.family != 0;
 }
@@ -65,6 +80,25 @@ history_target_text(const struct history_target *target, char ret_text[HISTORY_T
 	return ret_text;
 }
 
+/* Was a question refused for the addresses of its answer ("deny 1.2.3.0/24 (file:7)")? They are not on record. */
+static bool
+history_refused_by_address(const struct query_row *row)
+{
+	static const char deny[] = "deny ";
+	char word[RULE_TEXT_MAX];
+	struct rule rule;
+	size_t at = sizeof(deny) - 1, len = 0;
+
+	if (row->reason == REASON_PLACE_UNKNOWN)
+		return true;
+	if (row->rule.len < at || memcmp(row->rule.bytes, deny, at) != 0)
+		return false;
+	while (at < row->rule.len && row->rule.bytes[at] != ' ' && len < sizeof(word) - 1)
+		word[len++] = row->rule.bytes[at++];
+	word[len] = '\0';
+	return rule_parse(RULE_DENY, word, &rule, NULL) == 0 && rule.kind != RULE_HOST;
+}
+
 enum history_past
 history_past_of(const struct query_row *row)
 {
@@ -72,9 +106,11 @@ history_past_of(const struct query_row *row)
 		return HISTORY_ALLOWED;
 	if (row->verdict != VERDICT_DENIED)
 		return HISTORY_OTHER;
+	if (row->kind == QUERY_DNS && history_refused_by_address(row))
+		return HISTORY_OTHER;
 	/* udp_denied: refused in the kernel, where no rule has opened the port. */
 	if (row->reason == REASON_NO_RULE || row->reason == REASON_RULE_DENY || row->reason == REASON_NOT_LEASED ||
-	    row->reason == REASON_EXPIRED || row->reason == REASON_UDP_DENIED)
+	    row->reason == REASON_EXPIRED || row->reason == REASON_UDP_DENIED || row->reason == REASON_PLACE_UNKNOWN)
 		return HISTORY_DENIED;
 	return HISTORY_OTHER;
 }

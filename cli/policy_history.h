@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "policy/addr.h"
 #include "policy/name.h"
+#include "policy/snapshot.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -27,6 +28,7 @@ struct history_target {
 	struct addr addr; /* family 0: none */
 	uint8_t proto;    /* IPPROTO_TCP or IPPROTO_UDP */
 	uint16_t port;    /* 1..65535 */
+	struct addr_place place; /* where addr was, as recorded */
 };
 
 /* False: the row is about nothing that a policy could name. */
@@ -39,7 +41,8 @@ const char *history_target_text(const struct history_target *target, char ret_te
 enum history_past {
 	HISTORY_ALLOWED,
 	HISTORY_DENIED, /* by the policy: no rule, a deny rule, a rule that had ended */
-	HISTORY_OTHER,  /* never list, malformed, limits, failures: with any policy the same */
+	HISTORY_OTHER,  /* never list, malformed, limits, failures: with any policy the same; questions refused for the
+	                 * addresses of their answers, which are not on record */
 };
 enum history_past history_past_of(const struct query_row *row);
 

@@ -36,6 +36,7 @@ struct replay {
 	int64_t untold; /* attempts beyond HISTORY_TARGETS_MAX */
 	int64_t judged, changed;
 	int64_t left_out[REASON_MAX];
+	int64_t placeless; /* connections that a rule by country or network cannot be held against */
 	int64_t nameless; /* about nothing that a rule could name */
 	bool no_memory;
 };
@@ -46,23 +47,40 @@ replay_allows(const struct decision *decision)
 	return decision->verdict == VERDICT_ALLOWED || decision->learnable;
 }
 
+/* By prefix and place. A place that is not on record, where no database was loaded then, is no ground to refuse, unless it
+ * was one. */
+static struct decision
+replay_address(const struct snapshot *policy, const struct history_target *target, int64_t reason, int64_t now_us)
+{
+	struct decision by_addr = snapshot_decide_addr(policy, &target->addr, target->proto, target->port, now_us);
+	struct decision by_place = snapshot_decide_place(policy, &target->place, target->proto, target->port, now_us);
+
+	if (by_addr.verdict != VERDICT_ALLOWED && by_addr.reason != REASON_NO_RULE)
+		return by_addr;
+	if (by_place.reason == REASON_RULE_DENY ||
+	    (by_place.reason == REASON_PLACE_UNKNOWN && reason == REASON_PLACE_UNKNOWN))
+		return by_place;
+	return by_addr;
+}
+
 /* In the order of gateway/judge.c. What an address rule let through has no proven name: only an address rule lets it
  * through again. A name that was only claimed counts as proven: under the new policy the guest can resolve it. */
 static struct decision
-replay_connection(const struct snapshot *policy, const struct history_target *target, int64_t source, int64_t now_us)
+replay_connection(
+    const struct snapshot *policy, const struct history_target *target, const struct query_row *row, int64_t now_us)
 {
 	struct decision by_addr = {
 	    .verdict = VERDICT_DENIED, .reason = REASON_NO_RULE, .rule = SNAPSHOT_NO_RULE, .lapsed = SNAPSHOT_NO_RULE};
 	struct decision by_name;
 
 	if (target->addr.family != 0)
-		by_addr = snapshot_decide_addr(policy, &target->addr, target->proto, target->port, now_us);
+		by_addr = replay_address(policy, target, row->reason, now_us);
 	if (!target->named || (by_addr.verdict == VERDICT_DENIED && by_addr.reason != REASON_NO_RULE))
 		return by_addr;
 	by_name = snapshot_decide_host(policy, &target->name, target->proto, target->port, now_us);
 	if (by_name.reason == REASON_RULE_DENY || by_name.reason == REASON_NEVER_NAME)
 		return by_name;
-	if (source == NAME_SOURCE_CIDR || (!replay_allows(&by_name) && replay_allows(&by_addr)))
+	if (row->name_source == NAME_SOURCE_CIDR || (!replay_allows(&by_name) && replay_allows(&by_addr)))
 		return by_addr;
 	return by_name;
 }
@@ -80,7 +98,7 @@ replay_row(const struct snapshot *policy, const struct query_row *row, int64_t n
 	    (target.named && name_never(&target.name) != NULL))
 		return REPLAY_LEFT_OUT;
 	decision = target.dns ? snapshot_decide_dns(policy, &target.name, now_us)
-			      : replay_connection(policy, &target, row->name_source, now_us);
+			      : replay_connection(policy, &target, row, now_us);
 	*ret_target = target;
 	*ret_decision = decision;
 	if (replay_allows(&decision) == (past == HISTORY_ALLOWED))
@@ -131,6 +149,14 @@ replay_leave_out(struct replay *replay, const struct query_row *row)
 		replay->nameless++;
 }
 
+static bool
+replay_lacks_place(const struct snapshot *policy, const struct history_target *target)
+{
+	return target->addr.family != 0 &&
+	    ((target->place.country[0] == '\0' && snapshot_country_rule(policy) != SNAPSHOT_NO_RULE) ||
+		(target->place.asn == 0 && snapshot_asn_rule(policy) != SNAPSHOT_NO_RULE));
+}
+
 static void
 replay_handle_row(const struct query_row *row, void *context)
 {
@@ -146,6 +172,7 @@ replay_handle_row(const struct query_row *row, void *context)
 		return;
 	}
 	replay->judged++;
+	replay->placeless += replay_lacks_place(replay->policy, &target);
 	if (outcome == REPLAY_SAME)
 		return;
 	replay->changed++;
@@ -341,8 +368,10 @@ replay_run(const char *path, const struct replay_layers *layers, const struct hi
 
 	if (rc == 0 && replay.no_memory)
 		rc = error_set(err, ERROR_SYSTEM, "out of memory");
-	if (rc == 0 && snapshot_needs_place(replay.policy))
-		command_warn("country and asn rules are left out of account");
+	if (rc == 0 && replay.placeless > 0)
+		command_warn("country and asn rules are left out of account for %" PRId64
+			     " attempts whose place is not on record",
+		    replay.placeless);
 	if (rc == 0 && json)
 		replay_print_json(&replay);
 	else if (rc == 0)

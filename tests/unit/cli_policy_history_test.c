@@ -134,6 +134,63 @@ replay_says_what_changes(void **state)
 	snapshot_free(policy);
 }
 
+static struct query_row
+placed(struct query_row row, const char *country, int64_t asn)
+{
+	row.country = text_of(country);
+	row.asn = (struct query_number){.set = asn != 0, .value = asn};
+	return row;
+}
+
+static struct query_row
+ruled(struct query_row row, const char *rule)
+{
+	row.rule = text_of(rule);
+	return row;
+}
+
+#define UNKNOWN VERDICT_DENIED, REASON_PLACE_UNKNOWN
+#define DENIED VERDICT_DENIED, REASON_RULE_DENY
+
+/* By the place that is on record; one that is not refuses only what it refused then. */
+static void
+replay_knows_places(void **state)
+{
+	const struct {
+		struct query_row row;
+		enum replay_outcome outcome;
+	} cases[] = {
+	    {placed(connection("a.example.com", GOOD, 443, ALLOWED, NAME_SOURCE_SNI), "KP", 1), REPLAY_BREAKS},
+	    {placed(connection("a.example.com", GOOD, 443, ALLOWED, NAME_SOURCE_SNI), "DE", 64500), REPLAY_BREAKS},
+	    {placed(connection("a.example.com", GOOD, 443, ALLOWED, NAME_SOURCE_SNI), "DE", 1), REPLAY_SAME},
+	    {placed(connection("a.example.com", GOOD, 443, DENIED, NAME_SOURCE_SNI), "KP", 1), REPLAY_SAME},
+	    {placed(connection("a.example.com", GOOD, 443, DENIED, NAME_SOURCE_SNI), "DE", 1), REPLAY_OPENS},
+	    {connection("a.example.com", GOOD, 443, ALLOWED, NAME_SOURCE_SNI), REPLAY_SAME},
+	    {placed(connection("a.example.com", GOOD, 443, ALLOWED, NAME_SOURCE_SNI), "\x1b[", -1), REPLAY_SAME},
+	    {connection("a.example.com", GOOD, 443, UNKNOWN, NAME_SOURCE_SNI), REPLAY_SAME},
+	    {placed(connection("a.example.com", GOOD, 443, UNKNOWN, NAME_SOURCE_SNI), "DE", 1), REPLAY_OPENS},
+	    /* What its answer held is not on record. */
+	    {ruled(question("a.example.com", DENIED), "deny country:KP (p.yaml:3)"), REPLAY_LEFT_OUT},
+	    {ruled(question("a.example.com", DENIED), "deny 1.2.3.0/24 (p.yaml:3)"), REPLAY_LEFT_OUT},
+	    {question("a.example.com", UNKNOWN), REPLAY_LEFT_OUT},
+	    {ruled(question("a.example.com", DENIED), "deny a.example.com (p.yaml:3)"), REPLAY_OPENS},
+	    {ruled(question("a.example.com", DENIED), "deny"), REPLAY_OPENS},
+	};
+	struct snapshot *policy = compile("version: 1\nallow:\n  - host: a.example.com\n"
+					  "deny:\n  - country: KP\n  - asn: 64500\n");
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct history_target target;
+		struct decision decision;
+		enum replay_outcome outcome = replay_row(policy, &cases[i].row, clock_real_us(), &target, &decision);
+
+		if (outcome != cases[i].outcome)
+			fail_msg("case %zu: outcome %d, wanted %d", i, outcome, cases[i].outcome);
+	}
+	snapshot_free(policy);
+}
+
 static void
 replay_leaves_out_what_no_policy_changes(void **state)
 {
@@ -396,6 +453,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(replay_says_what_changes),
+	    cmocka_unit_test(replay_knows_places),
 	    cmocka_unit_test(replay_leaves_out_what_no_policy_changes),
 	    cmocka_unit_test(targets_are_said_in_one_way),
 	    cmocka_unit_test(counts_do_not_wrap),
