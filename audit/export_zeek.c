@@ -196,7 +196,7 @@ static const char *
 zeek_conn_state(const struct query_row *row, char *ret_text)
 {
 	(void)ret_text;
-	if (row->proto == IPPROTO_UDP)
+	if (row->proto == IPPROTO_UDP && (row->bytes_in.set || row->end != END_OPEN))
 		return row->bytes_in.set && row->bytes_in.value > 0 ? "SF" : "S0";
 	if (row->proto != IPPROTO_TCP)
 		return "OTH";
