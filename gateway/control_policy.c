@@ -289,18 +289,25 @@ policy_cut_json(const struct msg_policy_done *done)
 
 /* An allow rule that a deny rule beats does nothing: say so instead of leaving people to wonder. */
 static void
-policy_warn(json_t *warnings, const struct snapshot *snapshot, const struct rule *rule)
+policy_warn(const struct control *control, json_t *warnings, const struct snapshot *snapshot, const struct rule *rule)
 {
 	uint16_t port = rule->range_count == 0 ? 443 : rule->ranges[0].first;
+	const struct prefix *prefix = &rule->prefix;
+	int64_t now_us = clock_real_us();
 	struct decision decision;
+	struct geo_place place;
 	char word[RULE_TEXT_MAX];
 
 	if (rule->action != RULE_ALLOW || rule->wildcard)
 		return;
-	if (rule->kind == RULE_HOST)
-		decision = snapshot_decide_host(snapshot, &rule->name, rule->proto, port, clock_real_us());
-	else
-		decision = snapshot_decide_addr(snapshot, &rule->prefix.addr, rule->proto, port, clock_real_us());
+	if (rule->kind == RULE_HOST) {
+		decision = snapshot_decide_host(snapshot, &rule->name, rule->proto, port, now_us);
+	} else if (prefix->bits == (prefix->addr.family == 6 ? 128 : 32)) {
+		geo_lookup(&control->geo, &prefix->addr, &place);
+		decision = snapshot_decide_located(snapshot, &prefix->addr, &place.at, rule->proto, port, now_us);
+	} else { /* the addresses of a wider one can be in many places */
+		decision = snapshot_decide_addr(snapshot, &prefix->addr, rule->proto, port, now_us);
+	}
 	if (decision.verdict == VERDICT_ALLOWED)
 		return;
 	json_array_append_new(warnings,
@@ -310,13 +317,13 @@ policy_warn(json_t *warnings, const struct snapshot *snapshot, const struct rule
 
 /* The edits that came last are the ones of this change. */
 static void
-policy_warn_all(struct control_change *change)
+policy_warn_all(const struct control *control, struct control_change *change)
 {
 	size_t count = change->edits.rule_count, first = change->changed > count ? 0 : count - change->changed;
 
 	if (!change->replaces_file)
 		for (size_t i = first; i < count; i++)
-			policy_warn(change->warnings, change->snapshot, &change->edits.rules[i]);
+			policy_warn(control, change->warnings, change->snapshot, &change->edits.rules[i]);
 }
 
 /* done NULL: nothing had to change. */
@@ -488,7 +495,7 @@ control_change_apply(struct control_job *job, struct control_sandbox *sandbox, s
 		control_job_fail(job, &err);
 		return;
 	}
-	policy_warn_all(change);
+	policy_warn_all(job->control, change);
 	if (change->replaces_file)
 		control_diff(sandbox->snapshot, change->snapshot, change->change);
 	if (change->preview) {

@@ -99,6 +99,11 @@ teardown() {
 	equal "answer" "$NET4.$WEB" "$output"
 	guest_fails places curl -sSk --resolve "many.lab-evil.net:443:$NET4.$SHARED" https://many.lab-evil.net/
 	far_none "> $NET4\.$SHARED "
+	# Hints of an HTTPS record are addresses, too: 1 . alpn=h2 ipv4hint=45.45.45.11,45.45.45.10
+	fdns hint.lab-evil.net+HTTPS '{"answers":[["HTTPS",30,"hex:00010000010003026832000400082d2d2d0b2d2d2d0a"]]}'
+	run -0 guest places kdig +short hint.lab-evil.net HTTPS
+	matches "hints" "ipv4hint=$NET4.$WEB( |\$)" "$output"
+	[[ $output != *$NET4.$SHARED* ]] || fail "a denied hint was passed on: $output"
 	log_has places '.kind == "dns" and .qname == "many.lab-evil.net" and .detail == "1 of 3 addresses admitted"'
 }
 
@@ -140,6 +145,9 @@ teardown() {
 	matches "lease" "45.45.45.10 is in DE, AS64510, Lab Web" "$output"
 	run -0 postern test places never-asked.lab-a.com
 	matches "before it is resolved" "rules by country and network" "$output"
+	run -0 postern allow places "$NET4.$SHARED/32:22"
+	matches "warning" "45.45.45.11:22 stays denied by: deny country:KP" "$output"
+	run -0 postern revoke places "$NET4.$SHARED/32:22"
 	run -0 postern policy show places --effective
 	matches "effective" "deny country:KP .places.yaml:[0-9]+" "$output"
 	matches "effective" "deny an address whose country or network is not known" "$output"
@@ -260,4 +268,29 @@ start_fails() {
 	POSTERN_COUNTRY_DB=$LAB/tmp/country.mmdb POSTERN_ASN_DB=$LAB/tmp/asn.mmdb \
 		posternd_start --organisation "$LAB/tmp/organisation.yaml"
 	run -0 guest places curl -sS -4 https://www.lab-a.com/
+}
+
+@test "an ordinary user's own daemon reads them too" {
+	local stranger=5000
+	mkdir -p -m 0755 "$LAB/etc" "$LAB/run-bin"
+	echo "nameserver $NET4.$RESOLVER" >"$LAB/etc/resolv.conf"
+	mount --bind "$LAB/etc/resolv.conf" "$(readlink -f /etc/resolv.conf)"
+	cp "$BUILD/postern" "$BUILD/posternd" "$LAB/run-bin/"
+	mkdir -m 0700 "$LAB/stranger" "$LAB/stranger/run"
+	cp "$LAB/tmp/country.mmdb" "$LAB/stranger/"
+	chown -R "$stranger:$stranger" "$LAB/stranger"
+	as_stranger() {
+		env -u POSTERN_RUNTIME_DIR -u POSTERN_STATE_DIR CURL_CA_BUNDLE="$LAB/tls/ca.crt" HOME="$LAB/stranger" \
+			XDG_RUNTIME_DIR="$LAB/stranger/run" PATH="$LAB/run-bin:$PATH" \
+			POSTERN_COUNTRY_DB="$LAB/stranger/country.mmdb" \
+			setpriv --reuid "$stranger" --regid "$stranger" --clear-groups --no-new-privs "$@"
+	}
+	run -0 --separate-stderr as_stranger postern run --allow '*.lab-site.org' --deny country:FR -- \
+		curl -sS https://news.lab-site.org/
+	equal "page" "lab web server for news.lab-site.org" "$output"
+	run --separate-stderr as_stranger postern run --allow '*.lab-site.org' --deny country:DE -- \
+		curl -sS https://news.lab-site.org/
+	equal "exit status of curl" 6 "$status"
+	# shellcheck disable=SC2154 # set by run --separate-stderr
+	matches "summary" "news.lab-site.org \(name\)  rule_deny" "$stderr"
 }

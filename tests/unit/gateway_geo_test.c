@@ -234,6 +234,11 @@ a_database_says_what_it_is(void **state)
 	assert_true(geo_about(&geo, GEO_COUNTRY, &about));
 	assert_string_equal(about.type, "Lab-flat");
 	assert_true(about.built_us > 1700000000 * INT64_C(1000000));
+	assert_true(geo_about_valid(&about));
+	about.type[1] = '"';
+	assert_false(geo_about_valid(&about));
+	memset(about.type, 'x', sizeof(about.type));
+	assert_false(geo_about_valid(&about));
 	assert_string_equal(geo_place_format(&place, text), "XK, AS4294967295");
 	place.at.asn = 0;
 	assert_string_equal(geo_place_format(&place, text), "XK");
