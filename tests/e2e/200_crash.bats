@@ -5,6 +5,7 @@
 
 bats_require_minimum_version 1.5.0
 load ../lab/lab
+load ../lab/crash
 
 setup_file() {
 	lab_up
@@ -23,17 +24,6 @@ teardown() {
 	! posternd_gone || posternd_start
 	all_gone
 }
-
-ECHO_RULE='{host: echo.lab-site.org, ports: [7]}'
-
-# A guest of the tests below: its resolver gives up soon.
-impatient() {
-	echo "options timeout:1 attempts:2" >>"$LAB/guest/$1/resolv.conf"
-}
-
-tried() { jq -r --arg target "$1" --arg how "$2" 'select(.target == $target and .end == $how) | .t' "$LAB/tmp/tries"; }
-# Has an attempt at this target that began after TIME come through? works_since TARGET TIME
-works_since() { tried "$1" echo | awk -v since="$2" '$1 > since {found = 1} END {exit !found}'; }
 
 # Connections that hold.py keeps: hold NAME WHAT...; and what became of one: held WHAT EVENT [jq condition]
 hold() {
@@ -192,25 +182,6 @@ held() {
 	# A connection that the guest had is on record once, whatever happened to the auditor.
 	every_connection_once calm
 	log_has calm '.kind == "flow" and .name == "news.lab-site.org" and .dport == 443 and .end != "gateway_crash"'
-}
-
-# Each connection of attempts.py that reached the echo is one row, and those that it got an answer from are among them.
-every_connection_once() {
-	jq -s '[.[] | select(.end == "echo") | .sport] | sort' "$LAB/tmp/tries" >"$LAB/tmp/sports.guest"
-	origin_log 'select(.event == "close" and .behaviour == "echo" and .port == 7 and .bytes_in > 0) | .first' |
-		python3 -c 'import json, sys; print(sorted(int(bytes.fromhex(json.loads(line)).split()[0]) for line in sys.stdin
-			if bytes.fromhex(json.loads(line))[:1].isdigit()))' >"$LAB/tmp/sports.origin"
-	all_recorded() {
-		log_json "$1" | jq -s '[.[] | select(.kind == "flow" and .dport == 7) | .sport] | sort' >"$LAB/tmp/sports.log"
-		python3 - "$LAB"/tmp/sports.{guest,origin,log} <<-'PYTHON'
-			import collections, json, sys
-			guest, origin, log = (collections.Counter(json.load(open(path))) for path in sys.argv[1:])
-			print("answered", guest.total(), "at the origin", origin.total(), "rows", log.total())
-			if guest.total() < 10 or guest - log or origin - log or guest - origin:
-			    sys.exit(f"not on record: {guest - log} {origin - log}; not at the origin: {guest - origin}")
-		PYTHON
-	}
-	wait_for 5 all_recorded "$1" || all_recorded "$1"
 }
 
 @test "F-25: sixteen crashes under load: all that the origin saw is on record, and nothing stays open" {
