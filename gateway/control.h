@@ -259,6 +259,16 @@ int control_restore(struct control *control, struct error *err);
 
 void control_restored(struct control *control);
 
+/* -- control_compile.c -------------------------------------------------------------------------------------------- */
+
+/* Lay organisation, policy text (may be NULL; its relative expiries count from applied_us) with its presets, and edits over
+ * each other, and compile that, unless the same was compiled lately. Returns the sealed descriptor and opens it. */
+int control_policy_compile(struct control *control, const char *policy_text, const char *policy_file,
+    int64_t applied_us, const struct policy *edits, int *ret_fd, struct snapshot **ret_snapshot, struct error *err);
+/* Read the organisation's policy and find the presets' directories. Without the default file there is no organisation; a
+ * named one must be there, and one that is there must be good. 0 or -1. */
+int control_policy_setup(struct control *control, struct error *err);
+
 /* -- control_policy.c ---------------------------------------------------------------------------------------------- */
 
 struct control_change {
@@ -276,13 +286,6 @@ struct control_change {
 	json_t *warnings; /* [text] */
 };
 
-/* Lay organisation, policy text (may be NULL; its relative expiries count from applied_us) with its presets, and edits over
- * each other, and compile that, unless the same was compiled lately. Returns the sealed descriptor and opens it. */
-int control_policy_compile(struct control *control, const char *policy_text, const char *policy_file,
-    int64_t applied_us, const struct policy *edits, int *ret_fd, struct snapshot **ret_snapshot, struct error *err);
-/* Read the organisation's policy and find the presets' directories. Without the default file there is no organisation; a
- * named one must be there, and one that is there must be good. 0 or -1. */
-int control_policy_setup(struct control *control, struct error *err);
 /* A change of an attached sandbox, beginning as a copy of what is in force; the job owns it. On failure NULL, and the
  * job has ended. */
 struct control_change *control_change_begin(struct control_job *job, struct control_sandbox **ret_sandbox);

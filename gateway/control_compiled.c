@@ -5,8 +5,10 @@
 
 #include <fcntl.h>
 #include <openssl/evp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A text and its length, so that no two rows of texts look the same. */
@@ -36,6 +38,16 @@ control_compiled_key(
 	return made;
 }
 
+void
+control_compiled_block_key(const struct snapshot *snapshot, uint8_t ret_key[CONTROL_COMPILED_KEY])
+{
+	char hash[65];
+
+	snapshot_hash(snapshot, hash);
+	for (size_t i = 0; i < CONTROL_COMPILED_KEY; i++)
+		sscanf(hash + 2 * i, "%2hhx", &ret_key[i]);
+}
+
 int
 control_compiled_find(struct control_compiled *compiled, const uint8_t key[CONTROL_COMPILED_KEY])
 {
@@ -55,13 +67,21 @@ control_compiled_find(struct control_compiled *compiled, const uint8_t key[CONTR
 void
 control_compiled_keep(struct control_compiled *compiled, const uint8_t key[CONTROL_COMPILED_KEY], int fd)
 {
-	struct control_compiled_row row = {.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)};
+	struct control_compiled_row row;
+	struct stat st;
 
+	if (fstat(fd, &st) < 0 || st.st_size > CONTROL_COMPILED_BYTES_MAX)
+		return;
+	row = (struct control_compiled_row){.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0), .size = (size_t)st.st_size};
 	if (row.fd < 0)
 		return;
 	memcpy(row.key, key, CONTROL_COMPILED_KEY);
-	if (compiled->count == CONTROL_COMPILED_MAX)
-		close(compiled->rows[--compiled->count].fd);
+	while (compiled->count == CONTROL_COMPILED_MAX || compiled->bytes + row.size > CONTROL_COMPILED_BYTES_MAX) {
+		compiled->count--;
+		compiled->bytes -= compiled->rows[compiled->count].size;
+		close(compiled->rows[compiled->count].fd);
+	}
+	compiled->bytes += row.size;
 	memmove(&compiled->rows[1], &compiled->rows[0], compiled->count * sizeof(row));
 	compiled->rows[0] = row;
 	compiled->count++;

@@ -158,7 +158,7 @@ confined() {
 	pid=$(role_pids control)
 	left=$(files_of "$pid" | grep -vE "^[012] |anon_inode:\[event(poll|fd)\]$| $LAB/state/sandboxes$| /.*/presets$" || true)
 	# Of compiled policies it keeps the newest few.
-	(($(grep -c ' /memfd:postern-policy (deleted)$' <<<"$left") <= 8)) || fail "control keeps policies:" "$left"
+	(($(grep -c ' /memfd:postern-policy (deleted)$' <<<"$left") <= 256)) || fail "control keeps policies:" "$left"
 	equal "control: files beside the state, the presets and policies" "" "$(grep -v ' /memfd:postern-policy (deleted)$' <<<"$left")"
 
 	# The listening control socket is control's (and the keeper's, for a new control).

@@ -388,6 +388,7 @@ what_was_compiled_lately_is_not_compiled_again(void **state)
 {
 	static const char text[] = "version: 1\nallow:\n  - host: one.example\n";
 	static const char passing[] = "version: 1\nallow:\n  - {host: one.example, expires: 2h}\n";
+	static const char including[] = "version: 1\ninclude: [preset:npm]\n";
 	static struct control control;
 	struct policy none, live;
 	struct rule rule;
@@ -409,6 +410,12 @@ what_was_compiled_lately_is_not_compiled_again(void **state)
 	/* What ends two hours after it came is another policy each time. */
 	first = compile(&control, passing, "a.yaml", 1, &none);
 	assert_int_not_equal(compile(&control, passing, "a.yaml", 2, &none), first);
+	/* Presets may be other ones tomorrow; but while they are not, the block is the same. */
+	assert_int_equal(preset_dirs_open("configs/presets", &control.presets, &err), 0);
+	first = compile(&control, including, "a.yaml", 1, &none);
+	assert_int_equal(compile(&control, including, "a.yaml", 2, &none), first);
+	assert_int_equal(compile(&control, text, "c.yaml", 1, &none), compile(&control, text, "c.yaml", 1, &none));
+	preset_dirs_close(&control.presets);
 	/* The oldest goes, the one asked for lately stays. */
 	first = compile(&control, text, "a.yaml", 1, &none);
 	for (int i = 0; i < 2 * CONTROL_COMPILED_MAX; i++) {
