@@ -50,6 +50,7 @@ struct keeper_sandbox {
 	struct tap *tap;
 	int snapshot_fd;             /* sealed; kept for a restarted gateway */
 	struct snapshot *snapshot;   /* the same, mapped */
+	struct snapshot *offered;    /* what the gateway was sent and has not taken yet: stays mapped, and so verified */
 	struct keeper_role *gateway;
 	uint64_t netns_dev, netns_ino; /* NETNS: of the container's namespace */
 	bool served;                 /* the gateway has it */

@@ -340,9 +340,12 @@ keeper_sandbox_policy(struct keeper_sandbox *sandbox, int snapshot_fd, uint32_t 
 		/* Back to the old generation: ranges, and the sockets of ports it does not know. */
 		keeper_sandbox_apply(sandbox, sandbox->snapshot, &ignored);
 		keeper_udp_close(sandbox, snapshot, sandbox->snapshot);
+		snapshot_free(snapshot);
+		return -1;
 	}
-	snapshot_free(snapshot);
-	return rc < 0 ? -1 : 0;
+	snapshot_free(sandbox->offered);
+	sandbox->offered = snapshot;
+	return 0;
 }
 
 void
@@ -351,6 +354,8 @@ keeper_sandbox_policy_done(struct keeper_sandbox *sandbox, int snapshot_fd, uint
 	struct error err;
 	struct snapshot *snapshot = snapshot_open(snapshot_fd, &err);
 
+	snapshot_free(sandbox->offered);
+	sandbox->offered = NULL;
 	if (taken && snapshot != NULL) {
 		keeper_udp_close(sandbox, sandbox->snapshot, snapshot);
 		snapshot_free(sandbox->snapshot);
@@ -381,6 +386,7 @@ keeper_sandbox_free(struct keeper_sandbox *sandbox, bool keep)
 	}
 	tap_detach(sandbox->tap, keep);
 	snapshot_free(sandbox->snapshot);
+	snapshot_free(sandbox->offered);
 	close(sandbox->snapshot_fd);
 	usage_table_free(&sandbox->usage);
 	free(sandbox);
