@@ -30,6 +30,12 @@ progress_append(struct progress_queue *queue, struct progress *progress)
 	progress->queued = true;
 }
 
+static bool
+progress_may_tell(const struct recorder *recorder)
+{
+	return recorder_ready(recorder) && recorder->queue_len < PROGRESS_QUEUE_MAX;
+}
+
 static void
 progress_look(struct progress *progress)
 {
@@ -62,7 +68,7 @@ progress_timer_handler(struct loop_timer *timer)
 	for (int i = 0; i < PROGRESS_BATCH && queue->first != NULL && queue->first->due_ms <= now_ms; i++) {
 		struct progress *progress = queue->first;
 
-		if (!recorder_ready(&queue->gateway->recorder)) {
+		if (!progress_may_tell(&queue->gateway->recorder)) {
 			progress_wait(queue, PROGRESS_RETRY_MS);
 			return;
 		}

@@ -127,7 +127,7 @@ many_at_once_take_turns(void **state)
 
 /* What is due waits for a log that can be written, and is not forgotten. */
 static void
-nothing_while_the_recorder_is_not_ready(void **state)
+nothing_while_the_recorder_has_much_to_do(void **state)
 {
 	struct far_end *far = far_end_new();
 	struct counted busy = {.bytes = 1};
@@ -140,6 +140,13 @@ nothing_while_the_recorder_is_not_ready(void **state)
 	far->gateway.recorder.writable = true;
 	far_end_pass(far, PROGRESS_RETRY_MS + 1000);
 	assert_int_equal(busy.told, 1);
+	busy.bytes = 2;
+	far->gateway.recorder.queue_len = PROGRESS_QUEUE_MAX;
+	far_end_pass(far, 2 * PROGRESS_MS);
+	assert_int_equal(busy.told, 1);
+	far->gateway.recorder.queue_len = 0;
+	far_end_pass(far, PROGRESS_RETRY_MS + 1000);
+	assert_int_equal(busy.told, 2);
 	progress_remove(&far->gateway, &busy.progress);
 	far_end_free(far);
 }
@@ -151,7 +158,7 @@ main(void)
 	    cmocka_unit_test(only_what_changed_and_once_a_minute),
 	    cmocka_unit_test(in_any_order_of_coming_and_going),
 	    cmocka_unit_test(many_at_once_take_turns),
-	    cmocka_unit_test(nothing_while_the_recorder_is_not_ready),
+	    cmocka_unit_test(nothing_while_the_recorder_has_much_to_do),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
