@@ -43,16 +43,16 @@ static void
 account_unqueue(struct account *account)
 {
 	struct account_queue *queue = account->queue;
-	struct account *before = NULL;
+	struct account *before = NULL, **at = &queue->head;
 
-	for (struct account **at = &queue->head; account->queued; before = *at, at = &(*at)->next) {
-		if (*at != account)
-			continue;
-		*at = account->next;
-		if (queue->tail == account)
-			queue->tail = before;
-		account->queued = false;
-	}
+	if (!account->queued)
+		return;
+	for (; *at != account; at = &(*at)->next)
+		before = *at;
+	*at = account->next;
+	if (queue->tail == account)
+		queue->tail = before;
+	account->queued = false;
 }
 
 static int
