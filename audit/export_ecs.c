@@ -52,6 +52,7 @@ static const struct ecs_event ecs_events[] = {
     [EVENT_MARK] = {"event", "process", "info", NULL, "a step of the agent"},
     [EVENT_AUDIT_ALARM] = {"alert", "database", "error", NULL, "the audit log needs attention"},
     [EVENT_PRUNED] = {"event", "database", "change", "success", "records past their retention were dropped"},
+    [EVENT_RECORDS_LOST] = {"alert", "database", "error", "failure", "records were lost before they were written"},
 };
 static_assert(sizeof(ecs_events) / sizeof(ecs_events[0]) == EVENT_KIND_MAX, "a row for each event");
 

@@ -114,7 +114,7 @@ record_sandbox_valid(const struct record_sandbox *sandbox)
 bool
 record_valid(const struct record *record, uint32_t size)
 {
-	if (size < offsetof(struct record, flow) || record->seq == 0 || size != record_size(record->kind))
+	if (size < offsetof(struct record, flow) || record->seq <= record->lost || size != record_size(record->kind))
 		return false;
 	switch ((enum record_kind)record->kind) {
 	case RECORD_FLOW_OPEN:
@@ -152,7 +152,7 @@ static_assert(sizeof(end_reason_words) / sizeof(end_reason_words[0]) == END_MAX,
 /* Events count from 1. */
 static const char *const event_kind_words[] = {"daemon_start", "daemon_stop", "attach", "detach", "policy",
     "role_crash", "tampered", "audit_resumed", "restored", "audit_replaced", "grant_expired", "grant_used_up",
-    "limit_soft", "mark", "audit_alarm", "pruned"};
+    "limit_soft", "mark", "audit_alarm", "pruned", "records_lost"};
 static_assert(sizeof(event_kind_words) / sizeof(event_kind_words[0]) == EVENT_KIND_MAX - 1, "a word for each event");
 
 const char *

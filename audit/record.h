@@ -157,7 +157,7 @@ struct record_dns {
 };
 
 enum event_kind {
-	EVENT_DAEMON_START = 1,
+	EVENT_DAEMON_START = 1, /* detail: {"version","rootless"}, and {"after":"crash"} when no end stands before it */
 	EVENT_DAEMON_STOP,
 	EVENT_ATTACH,
 	EVENT_DETACH,
@@ -174,6 +174,7 @@ enum event_kind {
 	EVENT_MARK,       /* a step of the agent, in its own words; detail: {"text"} */
 	EVENT_AUDIT_ALARM, /* the log itself needs attention; detail: {"what","wal_bytes"} */
 	EVENT_PRUNED,      /* old records were dropped; detail: {"through","rows","before"} */
+	EVENT_RECORDS_LOST, /* a sender's records from..to never came; detail: {"epoch","from","to","count"} */
 	EVENT_KIND_MAX
 };
 
@@ -215,8 +216,8 @@ struct record_account {
 
 struct record {
 	uint32_t kind; /* enum record_kind */
-	uint32_t pad;
-	uint64_t seq; /* per sender, counts from 1 without holes */
+	uint32_t lost; /* records right before this one that the sender had no room for: their numbers are missing */
+	uint64_t seq;  /* per sender, counts from 1; without holes but for those */
 	union {
 		struct record_flow flow;
 		struct record_close close;

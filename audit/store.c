@@ -498,6 +498,22 @@ store_live_sandboxes(struct store *store, struct record_sandbox *ret_sandboxes, 
 	return count;
 }
 
+unsigned int
+store_last_daemon_event(struct store *store)
+{
+	static const char sql[] = "SELECT kind FROM events WHERE kind IN (1, 2) ORDER BY id DESC LIMIT 1";
+	sqlite3_stmt *stmt;
+	unsigned int kind = 0;
+
+	_Static_assert(EVENT_DAEMON_START == 1 && EVENT_DAEMON_STOP == 2, "the numbers in the statement");
+	if (sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL) != SQLITE_OK)
+		return 0;
+	if (sqlite3_step(stmt) == SQLITE_ROW)
+		kind = (unsigned int)sqlite3_column_int(stmt, 0);
+	sqlite3_finalize(stmt);
+	return kind;
+}
+
 void
 store_set_signer(struct store *store, const struct seal_signer *signer)
 {

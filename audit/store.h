@@ -58,6 +58,8 @@ int store_close_earlier(struct store *store, uint64_t epoch, struct error *err);
 /* The sandboxes that are attached, according to the file; at most max, newest first. Also from a file that is gone from
  * the directory: so they can be carried over to the one that replaces it. Returns how many, 0 on any failure. */
 size_t store_live_sandboxes(struct store *store, struct record_sandbox *ret_sandboxes, size_t max);
+/* The last that a daemon said of itself: EVENT_DAEMON_START or EVENT_DAEMON_STOP; 0: nothing, or it cannot be read. */
+unsigned int store_last_daemon_event(struct store *store);
 
 /* Commit and sync the batch. 0: it is durable (also when it was empty); -1: nothing of it is there (when the sync itself
  * failed: nothing or all of it, once the store was opened anew; to send it again is right, twice is once). Fails when the

@@ -221,12 +221,18 @@ account_check(struct verify *v, const struct account *account, size_t attempt)
 int
 verify_accounts_check(struct verify *v)
 {
-	int64_t dropped_us = 0;
+	int64_t dropped_us = 0, replaced_us = 0;
 
 	if (v->result->pruned_through > 0 &&
 	    verify_integer(v, "SELECT ts FROM seals WHERE last_seq = ?1", v->result->pruned_through, 0, &dropped_us) <
 		0)
 		return -1;
+	/* A file that took another's place has none of the rows before it. */
+	if (verify_integer(v, "SELECT coalesce(max(ts), 0) FROM events WHERE kind = ?1", EVENT_AUDIT_REPLACED, 0,
+		&replaced_us) < 0)
+		return -1;
+	if (dropped_us < replaced_us)
+		dropped_us = replaced_us;
 	for (size_t i = 0; i < v->accounts->count; i++) {
 		const struct account *account = &v->accounts->items[i];
 		bool whole = true;

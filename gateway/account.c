@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Theory of operation. An account that changes joins a queue, unless it is in it, and is sent when it has been there for
- * ACCOUNT_SEND_MS: one timer for all sandboxes, and work for those alone where something happened. The record says how
- * things stand at its place in the sender's sequence: the rows sent before it are the ones it counts. Behind a sandbox's
- * last record goes the final account, whether or not it adds up. */
+/* Theory of operation. An account that changes joins a queue, unless it is in it, and is sent when it has been there
+ * for ACCOUNT_SEND_MS: one timer for all sandboxes, and work for those alone where something happened. The record says
+ * how things stand at its place in the sender's sequence: the rows sent before it are the ones it counts. Behind a
+ * sandbox's last record goes the final account, whether or not it adds up. */
 #include "gateway/account.h"
 
 #include "base/clock.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a gateway counts of a sandbox's attempts: those that came in, and those of them that are on record.
  *
- * Two sides that know nothing of each other. Attempts are counted where they arrive: a connection at accept, a datagram
- * or message at the socket it is read from, a refused packet by the kernel. Records are counted where they are handed to
- * the recorder. Whatever is lost on the way between the two shows as a difference; postern verify compares both with the
- * rows of the log. */
+ * Two sides that know nothing of each other. Attempts are counted where they arrive: a connection at accept, a
+ * datagram or message at the socket it is read from, a refused packet by the kernel. Records are counted where they are
+ * handed to the recorder. Whatever is lost on the way between the two shows as a difference; postern verify compares
+ * both with the rows of the log. */
 #ifndef POSTERN_GATEWAY_ACCOUNT_H
 #define POSTERN_GATEWAY_ACCOUNT_H
 

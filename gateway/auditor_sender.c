@@ -5,6 +5,7 @@
  * whatever the auditor or the log went through (gateway/auditor.c, gateway/recorder.c). */
 #include "gateway/auditor.h"
 
+#include "audit/store.h"
 #include "base/log.h"
 #include "gateway/ipc.h"
 
@@ -117,6 +118,7 @@ sender_of_event(enum event_kind kind)
 	case EVENT_AUDIT_REPLACED:
 	case EVENT_AUDIT_ALARM:
 	case EVENT_PRUNED:
+	case EVENT_RECORDS_LOST:
 	case EVENT_KIND_MAX:
 		break;
 	}
@@ -153,17 +155,47 @@ sender_may_say(const struct sender *sender, const struct record *record)
 	return false;
 }
 
-/* Is this the record to take now? */
+/* Is this the record to take now? Then it is the next one, or tells why there is none. */
 static bool
-sender_expects(struct sender *sender, uint64_t seq)
+sender_expects(const struct sender *sender, const struct record *record)
 {
-	if (sender->resync ? seq != sender->durable_seq + 1 : seq <= sender->seq)
+	if (record->seq <= sender->seq)
 		return false;
-	if (seq != sender->seq + 1)
-		log_warnx("records %llu to %llu of epoch %llu were never sent", (unsigned long long)sender->seq + 1,
-		    (unsigned long long)seq - 1, (unsigned long long)sender->epoch);
-	sender->resync = false;
-	return true;
+	return !sender->resync || record->seq - record->lost <= sender->durable_seq + 1;
+}
+
+/* Numbers are missing before the record: whatever they stood for, the log says that it does not have it. */
+static void
+sender_mark_lost(const struct sender *sender, const struct record *record)
+{
+	uint64_t from = sender->seq + 1, to = record->seq - 1;
+	struct record event;
+
+	if (from > to)
+		return;
+	log_warnx("records %llu to %llu of epoch %llu were lost", (unsigned long long)from, (unsigned long long)to,
+	    (unsigned long long)sender->epoch);
+	auditor_own_record(&event, EVENT_RECORDS_LOST,
+	    json_pack("{s:I, s:I, s:I, s:I}", "epoch", (json_int_t)sender->epoch, "from", (json_int_t)from, "to",
+		(json_int_t)to, "count", (json_int_t)(to - from + 1)));
+	auditor_add(&event);
+}
+
+/* Only the log knows how the last daemon ended: in order, when its last word is that it stops. */
+static void
+sender_note_start(struct record *record)
+{
+	int64_t ts_us = record->event.ts_us;
+	json_t *detail;
+
+	if (store_last_daemon_event(auditor_store()) != EVENT_DAEMON_START)
+		return;
+	detail = json_loads(record->event.detail, 0, NULL);
+	if (detail == NULL)
+		return;
+	json_object_set_new(detail, "after", json_string("crash"));
+	auditor_own_detail(record, detail);
+	record->event.ts_us = ts_us;
 }
 
 static bool
@@ -180,16 +212,22 @@ sender_message_handler(struct ipc *ipc, struct ipc_message *message)
 		return false;
 	if (!sender->known) {
 		sender->known = true;
-		sender->seq = sender->durable_seq = record.seq - 1;
+		sender->seq = sender->durable_seq = record.seq - record.lost - 1;
 	}
 	if (!auditor_is_writable())
 		return true; /* it comes again */
-	if (!sender_expects(sender, record.seq)) {
+	if (!sender_expects(sender, &record)) {
 		auditor_schedule(false);
 		return true;
 	}
+	sender->resync = false;
+	sender_mark_lost(sender, &record);
+	if (!auditor_is_writable())
+		return true;
 	if (record.kind == RECORD_GAP)
 		sender_note_gap(&record);
+	if (record.kind == RECORD_EVENT && record.event.kind == EVENT_DAEMON_START)
+		sender_note_start(&record);
 	if (!auditor_add(&record))
 		return false;
 	if (auditor_is_writable())

@@ -17,9 +17,16 @@ static uint32_t budget_key;
 #define BUDGET_WORD(number) #number
 const char dns_budget_why[] = "more than " BUDGET_TEXT(DNS_BUDGET_QUERIES_S) " queries a second";
 
+const struct dns_over_answer dns_over_answers[] = {
+    [DNS_OVER_RATE] = {VERDICT_LIMITED, REASON_LIMIT_RATE, DNS_REFUSED, DNS_EDE_BLOCKED},
+    [DNS_OVER_NO_QUERY] = {VERDICT_DENIED, REASON_DNS_DENIED, DNS_REFUSED, DNS_EDE_NONE},
+    [DNS_OVER_NO_ROOM] = {VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, DNS_SERVFAIL, DNS_EDE_NOT_READY},
+};
+
 static void
 budget_record(struct dns_budget *budget, enum dns_over_kind kind)
 {
+	const struct dns_over_answer *answer = &dns_over_answers[kind];
 	struct dns_over *over = &budget->over[kind];
 	struct sandbox *sandbox = budget->server->sandbox;
 	struct record record;
@@ -37,10 +44,10 @@ budget_record(struct dns_budget *budget, enum dns_over_kind kind)
 	dns->server = over->server;
 	dns->sport = over->sport;
 	dns->transport = over->transport;
-	dns->verdict = kind == DNS_OVER_RATE ? VERDICT_LIMITED : VERDICT_DENIED;
-	dns->reason = kind == DNS_OVER_RATE ? REASON_LIMIT_RATE : REASON_DNS_DENIED;
-	dns->rcode = DNS_REFUSED;
-	dns->ede = kind == DNS_OVER_RATE ? DNS_EDE_BLOCKED : DNS_EDE_NONE;
+	dns->verdict = (uint8_t)answer->verdict;
+	dns->reason = (uint8_t)answer->reason;
+	dns->rcode = (uint8_t)answer->rcode;
+	dns->ede = answer->ede;
 	dns->generation = sandbox->generation;
 	snprintf(dns->answers, sizeof(dns->answers), "[]");
 	snprintf(dns->detail, sizeof(dns->detail), "%s", over->why);
@@ -66,7 +73,7 @@ budget_timer_handler(struct loop_timer *timer)
 {
 	struct dns_budget *budget = loop_owner(timer, struct dns_budget, timer);
 
-	if (!budget_record_all(budget))
+	if (!recorder_ready(&budget->server->sandbox->gateway->recorder) || !budget_record_all(budget))
 		loop_timer_set(budget->server->sandbox->gateway->loop, timer, DNS_BUDGET_RECORD_MS);
 }
 

@@ -9,6 +9,7 @@
 #include "base/loop.h"
 #include "policy/addr.h"
 #include "policy/name.h"
+#include "policy/reason.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,8 +32,18 @@ struct dns_origin;
 enum dns_over_kind {
 	DNS_OVER_RATE,     /* beyond the rate */
 	DNS_OVER_NO_QUERY, /* no query at all: never answered */
+	DNS_OVER_NO_ROOM,  /* the log is out, and the recorder keeps the rest of its room for what is open */
 	DNS_OVER_MAX
 };
+
+/* What each kind is answered with, and how it is recorded. */
+struct dns_over_answer {
+	enum verdict verdict;
+	enum reason reason;
+	uint16_t rcode; /* enum dns_rcode */
+	uint16_t ede;   /* DNS_EDE_* */
+};
+extern const struct dns_over_answer dns_over_answers[DNS_OVER_MAX];
 
 struct dns_over {
 	uint64_t count;          /* not yet recorded */
@@ -54,13 +65,12 @@ struct dns_budget {
 
 /* 0 or -EIO. */
 int dns_budget_init(struct dns_budget *budget, struct dns_server *server);
-/* Record what is still counted, stop the timer. */
+/* Record what is still counted, whether or not the auditor is ready; stop the timer. */
 void dns_budget_close(struct dns_budget *budget);
 
 /* May one more query be looked at? False: refuse it, and tell dns_budget_over. */
 bool dns_budget_query(struct dns_budget *budget);
-/* A query was refused because of the rate, or a message is no query: it is counted in its kind's next summary record. why:
- * static text. */
+/* A message gets no record of its own: it is counted in its kind's next one. why: static text. */
 void dns_budget_over(
     struct dns_budget *budget, enum dns_over_kind kind, const struct dns_origin *origin, const char *why);
 /* More than DNS_BUDGET_QUERIES_S. */

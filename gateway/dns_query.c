@@ -21,6 +21,8 @@
 /* DDR discovery (RFC 9462): a client takes "no such designation" better than "no such name". */
 static const struct name query_resolver_arpa = {.len = 13, .text = "resolver.arpa"};
 
+static const char query_no_room[] = "counted while the log was out";
+
 static void
 query_free_deferred(struct loop_deferred *deferred)
 {
@@ -399,22 +401,23 @@ query_refuse_name(struct dns_query *query)
 	    query->question.name_error == NAME_EMPTY ? DNS_REFUSED : DNS_NXDOMAIN, DNS_EDE_BLOCKED);
 }
 
-/* Over the rate: an answer, but no record of its own, or the flood would only move on to the log. */
+/* An answer, but no record of its own, or the flood would only move on to the log. */
 static void
-query_over_rate(
-    struct dns_server *server, const struct dns_origin *origin, const struct dns_question *question, const char *why)
+query_over(struct dns_server *server, enum dns_over_kind kind, const struct dns_origin *origin,
+    const struct dns_question *question, const char *why)
 {
+	const struct dns_over_answer *answer = &dns_over_answers[kind];
 	struct dns_reply reply = {
 	    .question = question,
-	    .rcode = DNS_REFUSED,
-	    .ede = DNS_EDE_BLOCKED,
-	    .ede_text = reason_sentence(REASON_LIMIT_RATE),
+	    .rcode = answer->rcode,
+	    .ede = answer->ede,
+	    .ede_text = reason_sentence(answer->reason),
 	    .size_max = DNS_UDP_PLAIN,
 	};
 	uint8_t *bytes;
 	size_t len;
 
-	dns_budget_over(&server->budget, DNS_OVER_RATE, origin, why);
+	dns_budget_over(&server->budget, kind, origin, why);
 	if (dns_reply_build(&reply, &bytes, &len) < 0)
 		return;
 	if (origin->udp != NULL)
@@ -465,13 +468,15 @@ dns_query_take(struct dns_server *server, const struct dns_origin *origin, const
 
 	if (read == DNS_READ_DROP) {
 		dns_budget_over(&server->budget, DNS_OVER_NO_QUERY, origin, "a response, or no message at all");
+	} else if (!recorder_has_room(&server->sandbox->gateway->recorder)) {
+		query_over(server, DNS_OVER_NO_ROOM, origin, &question, query_no_room);
 	} else {
 		if (!meter_query(server->sandbox))
 			why = "the sandbox's DNS queries per second";
 		else if (dns_budget_query(&server->budget))
 			query = query_new(server, origin, &question);
 		if (query == NULL)
-			query_over_rate(server, origin, &question, why);
+			query_over(server, DNS_OVER_RATE, origin, &question, why);
 	}
 	if (query != NULL) {
 		query_keep_raw(query, bytes, len);
@@ -488,6 +493,10 @@ dns_query_refuse_unread(struct dns_server *server, const struct dns_origin *orig
 	struct dns_question question;
 	struct dns_query *query;
 
+	if (!recorder_has_room(&server->sandbox->gateway->recorder)) {
+		dns_budget_over(&server->budget, DNS_OVER_NO_ROOM, origin, query_no_room);
+		return;
+	}
 	memset(&question, 0, sizeof(question));
 	query = dns_budget_query(&server->budget) ? query_new(server, origin, &question) : NULL;
 	if (query == NULL) {

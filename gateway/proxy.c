@@ -10,6 +10,9 @@
  * duplicate of stderr: it must not be a sandbox's socket, which would keep a deleted namespace alive. */
 #include "gateway/flow.h"
 
+#include "base/log.h"
+#include "gateway/tally.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -21,6 +24,8 @@
 #define PROXY_ACCEPT_BATCH 64
 /* How long a listener rests when descriptors or memory are short; SYNs wait in its backlog. */
 #define PROXY_REST_MS 100
+/* Kinds of refusals that are counted instead of listed (gateway/tally.h). */
+#define PROXY_REFUSALS_MAX 64
 
 struct proxy_listener {
 	struct proxy *proxy;
@@ -33,6 +38,7 @@ struct proxy {
 	struct sandbox *sandbox;
 	struct proxy_listener listeners[2];
 	struct flow_list flows;
+	struct tally refusals; /* connections that find no room for a record of their own */
 };
 
 /* Shared by all sandboxes of the process. */
@@ -92,6 +98,24 @@ proxy_turn_away(struct proxy *proxy, int fd, const struct flow_ends *ends, enum 
 	flow_close_reset(fd);
 }
 
+/* The log is out for so long that the recorder keeps the rest of its room for what is open. */
+static void
+proxy_count_away(struct proxy *proxy, int fd, const struct flow_ends *ends)
+{
+	struct gateway_verdict refusal = flow_verdict(VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, NULL);
+	struct tally_key kind = {.src = ends->src, .dst = ends->dst, .proto = IPPROTO_TCP, .dport = ends->dport};
+	struct record record;
+
+	flow_close_reset(fd);
+	account_reclass(proxy->sandbox->account, RECORD_ATTEMPT_CONNECTION, RECORD_ATTEMPT_REFUSED);
+	if (tally_bump(&proxy->refusals, &kind, 1))
+		return;
+	gateway_flow_record(proxy->sandbox, &record, &ends->src, ends->sport, &ends->dst, ends->dport, IPPROTO_TCP,
+	    &refusal);
+	if (tally_open(&proxy->refusals, &kind, &record.flow, 1) < 0)
+		log_warnx("%s: no memory to record a refused connection", proxy->sandbox->name);
+}
+
 /* Where there are few descriptors, at most half of those for connections: a connection has two. */
 static size_t
 proxy_flows_max(const struct gateway *gateway)
@@ -111,6 +135,8 @@ proxy_take(struct proxy *proxy, int fd, const struct sockaddr_storage *peer)
 	if (!proxy_ends(fd, peer, &ends))
 		proxy_turn_away(
 		    proxy, fd, &ends, VERDICT_FAILED, REASON_INTERNAL_ERROR, "the kernel did not tell its addresses");
+	else if (!recorder_has_room(&gateway->recorder))
+		proxy_count_away(proxy, fd, &ends);
 	else if (fd >= gateway->fd_top)
 		proxy_turn_away(
 		    proxy, fd, &ends, VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS, "the gateway is short of descriptors");
@@ -211,6 +237,7 @@ proxy_attach(struct sandbox *sandbox, int tcp4, int tcp6)
 	proxy_reserve_take();
 	proxy->sandbox = sandbox;
 	proxy->flows.sandbox = sandbox;
+	tally_init(&proxy->refusals, sandbox->gateway->loop, sandbox->account, PROXY_REFUSALS_MAX);
 	sandbox->proxy = proxy;
 	rc = proxy_listen(proxy, &proxy->listeners[0], tcp4);
 	rc6 = proxy_listen(proxy, &proxy->listeners[1], tcp6);
@@ -238,6 +265,7 @@ proxy_detach(struct sandbox *sandbox, enum end_reason end)
 	}
 	while (proxy->flows.first != NULL)
 		flow_detach(proxy->flows.first, end);
+	tally_close(&proxy->refusals);
 	free(proxy);
 	sandbox->proxy = NULL;
 }

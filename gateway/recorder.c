@@ -145,6 +145,12 @@ recorder_ready(const struct recorder *recorder)
 	return recorder->writable && ipc_is_open(&recorder->ipc) && recorder->queue_len < RECORDER_BUSY;
 }
 
+bool
+recorder_has_room(const struct recorder *recorder)
+{
+	return recorder->queue_len < RECORDER_BUSY;
+}
+
 uint64_t
 recorder_id(struct recorder *recorder)
 {
@@ -171,12 +177,14 @@ recorder_send(struct recorder *recorder, struct record *record, struct recorder_
 
 	if (size == 0)
 		return -EINVAL;
-	if (recorder->queue_len >= RECORDER_MAX)
-		return -ENOBUFS;
-	queued = malloc(sizeof(*queued) + size);
-	if (queued == NULL)
-		return -ENOBUFS;
+	queued = recorder->queue_len < RECORDER_MAX ? malloc(sizeof(*queued) + size) : NULL;
 	record->seq = recorder->next_seq++;
+	if (queued == NULL) {
+		recorder->lost++;
+		return -ENOBUFS;
+	}
+	record->lost = recorder->lost;
+	recorder->lost = 0;
 	queued->next = NULL;
 	queued->seq = record->seq;
 	queued->size = size;

@@ -3,8 +3,10 @@
  *
  * recorder_ready says whether new work may be taken on. When it is false (auditor gone, log not writable, too much
  * unacknowledged) DNS answers SERVFAIL and new connections are reset, reason audit_unavailable; closes and refusals are
- * still queued, up to the maximum. Records are never dropped before they are durable: at the maximum recorder_ready is
- * false, and the reserve behind it takes the closes of what is already open. */
+ * still queued. A record in the queue is never dropped before it is durable. The reserve between RECORDER_BUSY and
+ * RECORDER_MAX is for the closes of what is already open: once recorder_has_room is false, refusals that a guest can cause
+ * at will are counted in a few records that wait with their senders. A record that finds no room all the same leaves a hole
+ * in the numbers, which the auditor makes an event of. */
 #ifndef POSTERN_GATEWAY_RECORDER_H
 #define POSTERN_GATEWAY_RECORDER_H
 
@@ -33,6 +35,7 @@ struct recorder {
 	uint64_t epoch;           /* this process's, from the keeper */
 	uint64_t next_counter;    /* for record ids */
 	uint64_t next_seq, durable_seq;
+	uint32_t lost;            /* records that found no room since the last one that did; the next one tells */
 	bool writable;
 	struct recorder_queued *queue_head, *queue_tail; /* not yet durable, in order */
 	struct recorder_queued *unsent;                  /* the first of them that is not on its way; NULL: all are */
@@ -50,6 +53,8 @@ int recorder_connect(struct recorder *recorder, int fd, uint64_t epoch);
 void recorder_free(struct recorder *recorder);
 
 bool recorder_ready(const struct recorder *recorder);
+/* May a refusal have a record of its own? */
+bool recorder_has_room(const struct recorder *recorder);
 
 /* A record id that was never used and never will be. */
 uint64_t recorder_id(struct recorder *recorder);

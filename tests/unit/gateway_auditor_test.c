@@ -532,6 +532,92 @@ test_nobody_writes_anothers_history(void **state)
 	assert_int_equal(fixture_integer("SELECT count(*) FROM sandboxes WHERE name = 'task2'"), 0);
 }
 
+/* Records that find no room: the flow is not to be recorded, and that is. */
+static void
+send_flows_without_room(int count)
+{
+	struct record record = fixture_flow(1, "lost.example");
+	size_t room = gateway_recorder.queue_len;
+
+	gateway_recorder.queue_len = RECORDER_MAX;
+	for (int i = 0; i < count; i++) {
+		record.flow.id = recorder_id(&gateway_recorder);
+		assert_int_equal(recorder_send(&gateway_recorder, &record, NULL), -ENOBUFS);
+	}
+	gateway_recorder.queue_len = room;
+}
+
+/* F-22: what a sender had no room for is a hole in its numbers, and the log says so, once, wherever the hole is. */
+static void
+case_F_22_what_is_lost_is_marked(void **state)
+{
+	(void)state;
+	/* Before the first record. */
+	send_flows_without_room(2);
+	send_flow(&gateway_recorder, "github.com");
+	auditor_start();
+	connect_all();
+	WAIT_FOR(all_durable(&gateway_recorder));
+	/* Between others. */
+	send_flow(&gateway_recorder, "github.com");
+	send_flows_without_room(3);
+	send_flow(&gateway_recorder, "github.com");
+	WAIT_FOR(all_durable(&gateway_recorder));
+	/* Right behind the last durable one, when the auditor dies: the next one must still find it. */
+	auditor_kill();
+	send_flows_without_room(4);
+	send_flow(&gateway_recorder, "github.com");
+	auditor_start();
+	connect_all();
+	WAIT_FOR(all_durable(&gateway_recorder));
+	send_flow(&gateway_recorder, "github.com");
+	WAIT_FOR(all_durable(&gateway_recorder));
+	auditor_stop();
+	assert_int_equal(fixture_integer("SELECT count(*) FROM connections"), 5);
+	assert_int_equal(fixture_integer("SELECT count(*) FROM v_events WHERE event = 'records_lost'"), 3);
+	assert_int_equal(fixture_integer("SELECT sum(detail ->> '$.count') FROM v_events WHERE event = 'records_lost'"), 9);
+	assert_int_equal(fixture_integer("SELECT count(*) FROM v_events WHERE event = 'records_lost' AND "
+					 "detail ->> '$.from' = 5 AND detail ->> '$.to' = 7"),
+	    1);
+	assert_int_equal(fixture_integer("SELECT detail ->> '$.epoch' FROM v_events WHERE event = 'records_lost'"),
+	    (int64_t)gateway_recorder.epoch);
+}
+
+static void
+daemon_says(enum event_kind kind)
+{
+	struct record record = fixture_event(1, kind, kind == EVENT_DAEMON_START ? "{\"version\":\"9\"}" : "{}");
+
+	record.event.id = recorder_id(&keeper_recorder);
+	assert_int_equal(recorder_send(&keeper_recorder, &record, NULL), 0);
+	WAIT_FOR(all_durable(&keeper_recorder));
+}
+
+/* F-25: a daemon that did not end in order left no word; the next one's first word tells. */
+static void
+case_F_25_a_start_tells_of_the_crash_before_it(void **state)
+{
+	static const bool in_order[] = {true, false, false, true, true};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(in_order) / sizeof(in_order[0]); i++) {
+		recorders_free();
+		recorders_init();
+		auditor_start();
+		connect_all();
+		daemon_says(EVENT_DAEMON_START);
+		if (in_order[i])
+			daemon_says(EVENT_DAEMON_STOP);
+		auditor_stop();
+	}
+	assert_string_equal(fixture_text("SELECT group_concat(coalesce(detail ->> '$.after', '-'), ' ') FROM "
+					 "(SELECT detail FROM v_events WHERE event = 'daemon_start' ORDER BY id)"),
+	    "- - crash crash -");
+	assert_int_equal(fixture_integer("SELECT count(*) FROM v_events WHERE event = 'daemon_start' AND "
+					 "detail ->> '$.version' = '9'"),
+	    5);
+}
+
 static void
 test_it_ends_with_its_keeper(void **state)
 {
@@ -557,6 +643,8 @@ main(void)
 	    AUDITOR_TEST(test_connections_of_the_daemon_before_are_closed),
 	    AUDITOR_TEST(test_a_gap_also_closes_what_was_still_in_the_channel),
 	    AUDITOR_TEST(case_F_22_full_disk_refuses_and_recovers),
+	    AUDITOR_TEST(case_F_22_what_is_lost_is_marked),
+	    AUDITOR_TEST(case_F_25_a_start_tells_of_the_crash_before_it),
 	    AUDITOR_TEST(case_F_24_database_removed_while_running),
 	    AUDITOR_TEST(case_F_24_corrupt_database_is_set_aside_at_start),
 	    AUDITOR_TEST(test_a_malformed_record_costs_its_sender_the_channel),

@@ -735,6 +735,59 @@ no_log_no_answer(void **state)
 	lab_close(lab);
 }
 
+/* F-22: while the log is out for long, questions take no room from what is open, and each is counted. */
+static void
+case_F_22_questions_are_counted_when_there_is_no_room(void **state)
+{
+	struct recorder *recorder;
+	struct lab *lab;
+	size_t room;
+
+	(void)state;
+	lab_open(&lab, allow_example, script_good);
+	recorder = &lab->far->gateway.recorder;
+	recorder->writable = false;
+	room = recorder->queue_len;
+	recorder->queue_len = RECORDER_BUSY;
+	for (int i = 0; i < 20; i++) {
+		lab_ask(lab, "www.example.com", DNS_TYPE_A);
+		assert_int_equal(lab_rcode(lab), DNS_SERVFAIL);
+	}
+	far_end_pass(lab->far, 3000);
+	assert_int_equal(recorder->queue_len, RECORDER_BUSY);
+	recorder->queue_len = room;
+	far_end_auditor(lab->far);
+	far_end_pass(lab->far, 2000);
+	assert_int_equal(lab_record(lab, 1)->reason, REASON_AUDIT_UNAVAILABLE);
+	assert_int_equal(lab_record(lab, 1)->verdict, VERDICT_FAILED);
+	assert_int_equal(lab_record(lab, 1)->count, 20);
+	assert_int_equal(lab->asked_count, 0);
+	lab_close(lab);
+}
+
+/* What is no query gets no answer, or two servers could play ping-pong, but it is counted. */
+static void
+case_F_12_what_is_no_query_is_on_record(void **state)
+{
+	static const uint8_t response[12] = {0x12, 0x34, 0x81, 0x80};
+	struct wire wire = {.len = sizeof(response)};
+	struct lab *lab;
+
+	(void)state;
+	lab_open(&lab, allow_example, script_good);
+	memcpy(wire.bytes, response, sizeof(response));
+	for (int i = 0; i < 3; i++)
+		lab_send(lab, "8.8.8.8", &wire);
+	wire.len = 3;
+	lab_send(lab, "8.8.8.8", &wire);
+	assert_false(lab_receive_within(lab, 30));
+	far_end_pass(lab->far, 2000);
+	assert_int_equal(lab_record(lab, 1)->reason, REASON_DNS_DENIED);
+	assert_int_equal(lab_record(lab, 1)->verdict, VERDICT_DENIED);
+	assert_int_equal(lab_record(lab, 1)->count, 4);
+	lab_close(lab);
+}
+
 static void
 aaaa_without_ipv6(void **state)
 {
@@ -993,6 +1046,8 @@ main(void)
 	    cmocka_unit_test(case_C_31_silence_upstream),
 	    cmocka_unit_test(case_C_31_error_codes),
 	    cmocka_unit_test(no_log_no_answer),
+	    cmocka_unit_test(case_F_22_questions_are_counted_when_there_is_no_room),
+	    cmocka_unit_test(case_F_12_what_is_no_query_is_on_record),
 	    cmocka_unit_test(aaaa_without_ipv6),
 	    cmocka_unit_test(denied_addresses_are_taken_out),
 	    cmocka_unit_test(policy_changes_while_leasing),

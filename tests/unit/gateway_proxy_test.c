@@ -678,6 +678,40 @@ without_an_auditor_nothing_opens(void **state)
 	lab_close(&lab);
 }
 
+/* F-22: while the log is out for long, refusals take no room from what is open, and each is counted. */
+static void
+case_F_22_refusals_are_counted_when_there_is_no_room(void **state)
+{
+	const struct record *last = NULL;
+	struct recorder *recorder;
+	struct lab lab;
+	size_t room;
+	int guest;
+
+	(void)state;
+	lab_open(&lab, 22, good);
+	recorder = &lab.far->gateway.recorder;
+	ipc_close(&lab.far->auditor);
+	lab_settle(&lab);
+	room = recorder->queue_len;
+	recorder->queue_len = RECORDER_BUSY;
+	for (int i = 0; i < 30; i++) {
+		guest = lab_dial(&lab, i % 2 == 0 ? ORIGIN4 : ORIGIN6);
+		assert_int_equal(lab_recv(&lab, guest), -ECONNRESET);
+		close(guest);
+	}
+	assert_int_equal(recorder->queue_len, RECORDER_BUSY); /* nothing was added */
+	recorder->queue_len = room;
+	far_end_auditor(lab.far);
+	far_end_pass(lab.far, 6000);
+	assert_int_equal(far_end_count(lab.far, RECORD_REFUSED, &last), 2);
+	assert_int_equal(last->flow.reason, REASON_AUDIT_UNAVAILABLE);
+	assert_int_equal(last->flow.verdict, VERDICT_FAILED);
+	assert_int_equal(last->flow.count, 15);
+	assert_int_equal(last->flow.dport, 22);
+	lab_close(&lab); /* checks that the account adds up */
+}
+
 static void
 case_F_20_out_of_descriptors(void **state)
 {
@@ -777,6 +811,7 @@ main(void)
 	    cmocka_unit_test(limits_of_connections),
 	    cmocka_unit_test(case_D_05_memory_of_unfinished_hellos),
 	    cmocka_unit_test(without_an_auditor_nothing_opens),
+	    cmocka_unit_test(case_F_22_refusals_are_counted_when_there_is_no_room),
 	    cmocka_unit_test(case_F_20_out_of_descriptors),
 	    cmocka_unit_test(detach_in_every_state),
 	};
