@@ -3,8 +3,8 @@
  * outcome is "success": a refused connection is "denied" by its event.type. What ECS has no field for is below "postern",
  * as ECS asks of custom fields. */
 #include "audit/export_formats.h"
-#include "audit/export_json.h"
 #include "audit/export_text.h"
+#include "audit/json_line.h"
 #include "audit/record.h"
 #include "audit/render.h"
 #include "audit/render_text.h"
@@ -64,7 +64,7 @@ ecs_put_time(json_t *object, const char *key, int64_t us)
 	/* A damaged file's; Elasticsearch would refuse the document. */
 	if (us < 0 || us > ECS_TIME_MAX_US)
 		us = 0;
-	export_put_text(object, key, render_time_utc(us, text));
+	json_line_put_text(object, key, render_time_utc(us, text));
 }
 
 /* The time of what is told: of a connection that has ended, its end. */
@@ -83,16 +83,16 @@ ecs_put_ip(struct ecs *ecs, json_t *object, const char *custom, struct query_tex
 	char address[64];
 
 	if (export_address(text, address)[0] != '\0')
-		export_put_text(object, "ip", address);
+		json_line_put_text(object, "ip", address);
 	else
-		export_put_bytes(ecs->postern, custom, text);
+		json_line_put_bytes(ecs->postern, custom, text);
 }
 
 static void
 ecs_put_port(json_t *object, int64_t port)
 {
 	if (port > 0 && port <= UINT16_MAX)
-		export_put_integer(object, "port", port);
+		json_line_put_integer(object, "port", port);
 }
 
 static void
@@ -102,23 +102,10 @@ ecs_put_sandbox(struct ecs *ecs)
 	char text[24];
 
 	if (ecs->row->sandbox_id != 0) {
-		snprintf(text, sizeof(text), "%" PRId64, ecs->row->sandbox_id);
-		export_put_text(container, "id", text);
+		json_line_put_text(container, "id", export_sandbox_id(ecs->row, text));
 	}
-	export_put_bytes(container, "name", ecs->row->sandbox);
-	export_put_own(ecs->document, "container", container);
-}
-
-static bool
-ecs_is_tls(const struct query_row *row)
-{
-	return row->tls_version.set || row->ja4.len > 0 || row->name_source == NAME_SOURCE_SNI;
-}
-
-static bool
-ecs_is_http(const struct query_row *row)
-{
-	return row->http_method.len > 0 || row->name_source == NAME_SOURCE_HOST;
+	json_line_put_bytes(container, "name", ecs->row->sandbox);
+	json_line_put_own(ecs->document, "container", container);
 }
 
 static void
@@ -129,26 +116,27 @@ ecs_put_network(struct ecs *ecs)
 	char word[32];
 
 	if (row->dst.len > 0)
-		export_put_text(network, "type", memchr(row->dst.bytes, ':', row->dst.len) == NULL ? "ipv4" : "ipv6");
-	export_put_text(network, "transport",
+		json_line_put_text(
+		    network, "type", memchr(row->dst.bytes, ':', row->dst.len) == NULL ? "ipv4" : "ipv6");
+	json_line_put_text(network, "transport",
 	    row->proto == IPPROTO_ICMPV6 ? "ipv6-icmp" : render_proto(row->proto, word)); /* IANA's word */
 	snprintf(word, sizeof(word), "%" PRId64, row->proto);
-	export_put_text(network, "iana_number", word);
-	export_put_text(network, "direction", "outbound");
+	json_line_put_text(network, "iana_number", word);
+	json_line_put_text(network, "direction", "outbound");
 	if (row->kind == QUERY_DNS)
-		export_put_text(network, "protocol", "dns");
-	else if (ecs_is_tls(row))
-		export_put_text(network, "protocol", "tls");
-	else if (ecs_is_http(row))
-		export_put_text(network, "protocol", "http");
-	export_put_bytes(network, "community_id", row->community_id);
+		json_line_put_text(network, "protocol", "dns");
+	else if (export_is_tls(row))
+		json_line_put_text(network, "protocol", "tls");
+	else if (export_is_http(row))
+		json_line_put_text(network, "protocol", "http");
+	json_line_put_bytes(network, "community_id", row->community_id);
 	if (row->bytes_out.set && row->bytes_in.set)
-		export_put_integer(
+		json_line_put_integer(
 		    network, "bytes", (int64_t)((uint64_t)row->bytes_out.value + (uint64_t)row->bytes_in.value));
 	if (row->packets_out.set && row->packets_in.set)
-		export_put_integer(
+		json_line_put_integer(
 		    network, "packets", (int64_t)((uint64_t)row->packets_out.value + (uint64_t)row->packets_in.value));
-	export_put_own(ecs->document, "network", network);
+	json_line_put_own(ecs->document, "network", network);
 }
 
 static void
@@ -159,14 +147,14 @@ ecs_put_source(struct ecs *ecs)
 
 	ecs_put_ip(ecs, source, "src", row->src);
 	ecs_put_port(source, row->sport);
-	export_put_number(source, "bytes", row->bytes_out);
-	export_put_number(source, "packets", row->packets_out);
+	json_line_put_number(source, "bytes", row->bytes_out);
+	json_line_put_number(source, "packets", row->packets_out);
 	if (row->up_src.len > 0) {
 		ecs_put_ip(ecs, nat, "up_src", row->up_src);
 		ecs_put_port(nat, row->up_sport.value);
 	}
-	export_put_own(source, "nat", nat);
-	export_put_own(ecs->document, "source", source);
+	json_line_put_own(source, "nat", nat);
+	json_line_put_own(ecs->document, "source", source);
 }
 
 static void
@@ -179,16 +167,16 @@ ecs_put_destination(struct ecs *ecs)
 	ecs_put_ip(ecs, destination, "dst", row->dst);
 	ecs_put_port(destination, row->dport);
 	if (row->kind == QUERY_CONNECTION)
-		export_put_text(destination, "domain", export_host(row, host, sizeof(host)));
-	export_put_number(destination, "bytes", row->bytes_in);
-	export_put_number(destination, "packets", row->packets_in);
-	export_put_number(as, "number", row->asn);
-	export_put_bytes(organization, "name", row->as_org);
-	export_put_own(as, "organization", organization);
-	export_put_own(destination, "as", as);
-	export_put_bytes(geo, "country_iso_code", row->country);
-	export_put_own(destination, "geo", geo);
-	export_put_own(ecs->document, "destination", destination);
+		json_line_put_text(destination, "domain", export_host(row, host, sizeof(host)));
+	json_line_put_number(destination, "bytes", row->bytes_in);
+	json_line_put_number(destination, "packets", row->packets_in);
+	json_line_put_number(as, "number", row->asn);
+	json_line_put_bytes(organization, "name", row->as_org);
+	json_line_put_own(as, "organization", organization);
+	json_line_put_own(destination, "as", as);
+	json_line_put_bytes(geo, "country_iso_code", row->country);
+	json_line_put_own(destination, "geo", geo);
+	json_line_put_own(ecs->document, "destination", destination);
 }
 
 /* Verdict, reason and rule. */
@@ -199,17 +187,17 @@ ecs_put_verdict(struct ecs *ecs)
 	json_t *rule = json_object();
 	char text[24];
 
-	export_put_bytes(rule, "name", row->rule);
-	export_put_bytes(rule, "ruleset", row->sandbox);
+	json_line_put_bytes(rule, "name", row->rule);
+	json_line_put_bytes(rule, "ruleset", row->sandbox);
 	snprintf(text, sizeof(text), "%" PRId64, row->generation);
-	export_put_text(rule, "version", text);
-	export_put_own(ecs->document, "rule", rule);
-	export_put_text(ecs->event, "reason", reason_sentence(render_index(row->reason)));
-	export_put_text(ecs->event, "code", export_reason(row));
-	export_put_text(ecs->postern, "verdict", export_verdict(row));
-	export_put_text(ecs->postern, "reason", export_reason(row));
-	export_put_bytes(ecs->postern, "detail", row->detail);
-	export_put_integer(ecs->postern, "count", row->count);
+	json_line_put_text(rule, "version", text);
+	json_line_put_own(ecs->document, "rule", rule);
+	json_line_put_text(ecs->event, "reason", reason_sentence(render_index(row->reason)));
+	json_line_put_text(ecs->event, "code", export_reason(row));
+	json_line_put_text(ecs->postern, "verdict", export_verdict(row));
+	json_line_put_text(ecs->postern, "reason", export_reason(row));
+	json_line_put_bytes(ecs->postern, "detail", row->detail);
+	json_line_put_integer(ecs->postern, "count", row->count);
 	if (export_learned(row))
 		json_object_set_new(ecs->postern, "learned", json_true());
 }
@@ -227,33 +215,34 @@ ecs_put_attempt(struct ecs *ecs, const char *first, const char *phase)
 		json_array_append_new(types, json_string(let_through ? "allowed" : "denied"));
 	if (phase != NULL)
 		json_array_append_new(types, json_string(phase));
-	export_put_text(ecs->event, "kind", "event");
-	export_put_own(ecs->event, "category", json_pack("[s]", "network"));
-	export_put_own(ecs->event, "type", types);
+	json_line_put_text(ecs->event, "kind", "event");
+	json_line_put_own(ecs->event, "category", json_pack("[s]", "network"));
+	json_line_put_own(ecs->event, "type", types);
 	if (!known)
-		export_put_text(ecs->event, "outcome", "unknown");
+		json_line_put_text(ecs->event, "outcome", "unknown");
 	else
-		export_put_text(ecs->event, "outcome", row->verdict == VERDICT_FAILED ? "failure" : "success");
+		json_line_put_text(ecs->event, "outcome", row->verdict == VERDICT_FAILED ? "failure" : "success");
 }
 
 static void
 ecs_put_tls(struct ecs *ecs)
 {
 	const struct query_row *row = ecs->row;
-	json_t *client = json_object();
+	json_t *tls, *client;
 	char name[EXPORT_TEXT_MAX];
 
-	if (!ecs_is_tls(row))
+	if (!export_is_tls(row))
 		return;
+	tls = json_object();
+	client = json_object();
 	if (row->name_source == NAME_SOURCE_SNI || row->name_source == NAME_SOURCE_CLAIM)
-		export_put_text(client, "server_name", render_name(row, name, sizeof(name)));
-	if (json_object_size(client) > 0)
-		export_put_own(ecs->document, "tls", json_pack("{s:O}", "client", client));
-	json_decref(client);
+		json_line_put_text(client, "server_name", render_name(row, name, sizeof(name)));
+	json_line_put_own(tls, "client", client);
+	json_line_put_own(ecs->document, "tls", tls);
 	/* What was offered, not what came of it: tls.version and tls.next_protocol are the server's choice. */
-	export_put_text(ecs->postern, "tls_version_offered", export_tls_version(row));
-	export_put_bytes(ecs->postern, "alpn_offered", row->alpn);
-	export_put_bytes(ecs->postern, "ja4", row->ja4);
+	json_line_put_text(ecs->postern, "tls_version_offered", export_tls_version(row));
+	json_line_put_bytes(ecs->postern, "alpn_offered", row->alpn);
+	json_line_put_bytes(ecs->postern, "ja4", row->ja4);
 	json_object_set_new(ecs->postern, "ech", json_boolean((row->flags & RECORD_FLAG_ECH) != 0));
 }
 
@@ -261,19 +250,18 @@ static void
 ecs_put_http(struct ecs *ecs)
 {
 	const struct query_row *row = ecs->row;
-	json_t *request = json_object(), *url = json_object();
+	json_t *http = json_object(), *request = json_object(), *url = json_object();
 	char host[EXPORT_TEXT_MAX];
 
-	if (ecs_is_http(row)) {
-		export_put_bytes(request, "method", row->http_method);
-		export_put_text(url, "scheme", "http");
-		export_put_text(url, "domain", export_host(row, host, sizeof(host)));
+	if (export_is_http(row)) {
+		json_line_put_bytes(request, "method", row->http_method);
+		json_line_put_text(url, "scheme", "http");
+		json_line_put_text(url, "domain", export_host(row, host, sizeof(host)));
 		ecs_put_port(url, row->dport);
 	}
-	if (json_object_size(request) > 0)
-		export_put_own(ecs->document, "http", json_pack("{s:O}", "request", request));
-	json_decref(request);
-	export_put_own(ecs->document, "url", url);
+	json_line_put_own(http, "request", request);
+	json_line_put_own(ecs->document, "http", http);
+	json_line_put_own(ecs->document, "url", url);
 }
 
 static void
@@ -282,15 +270,15 @@ ecs_put_connection_custom(struct ecs *ecs)
 	const struct query_row *row = ecs->row;
 	char name[EXPORT_TEXT_MAX];
 
-	export_put_text(ecs->postern, "name", render_name(row, name, sizeof(name)));
-	export_put_text(ecs->postern, "name_source", name_source_text(render_index(row->name_source)));
+	json_line_put_text(ecs->postern, "name", render_name(row, name, sizeof(name)));
+	json_line_put_text(ecs->postern, "name_source", name_source_text(render_index(row->name_source)));
 	if ((row->flags & RECORD_FLAG_TUNNEL) != 0)
 		json_object_set_new(ecs->postern, "tunnel", json_true());
-	export_put_bytes(ecs->postern, "up_community_id", row->up_community_id);
-	export_put_number(ecs->postern, "dns_us", row->dns_us);
-	export_put_number(ecs->postern, "hello_us", row->hello_us);
-	export_put_number(ecs->postern, "connect_us", row->connect_us);
-	export_put_number(ecs->postern, "first_byte_us", row->first_byte_us);
+	json_line_put_bytes(ecs->postern, "up_community_id", row->up_community_id);
+	json_line_put_number(ecs->postern, "dns_us", row->dns_us);
+	json_line_put_number(ecs->postern, "hello_us", row->hello_us);
+	json_line_put_number(ecs->postern, "connect_us", row->connect_us);
+	json_line_put_number(ecs->postern, "first_byte_us", row->first_byte_us);
 }
 
 static void
@@ -300,13 +288,13 @@ ecs_put_connection(struct ecs *ecs)
 	const char *phase = row->end == END_OPEN ? (row->bytes_out.set ? "info" : "start") : "end";
 
 	ecs_put_attempt(ecs, "connection", row->verdict == VERDICT_ALLOWED ? phase : NULL);
-	export_put_text(ecs->event, "action", end_reason_text(render_index(row->end)));
+	json_line_put_text(ecs->event, "action", end_reason_text(render_index(row->end)));
 	ecs_put_time(ecs->event, "start", row->ts_us);
 	if (row->closed_us.set)
 		ecs_put_time(ecs->event, "end", row->closed_us.value);
 	/* Nanoseconds. */
 	if (row->duration_us.set && row->duration_us.value >= 0 && row->duration_us.value < INT64_MAX / 1000)
-		export_put_integer(ecs->event, "duration", row->duration_us.value * 1000);
+		json_line_put_integer(ecs->event, "duration", row->duration_us.value * 1000);
 	ecs_put_verdict(ecs);
 	ecs_put_network(ecs);
 	ecs_put_source(ecs);
@@ -316,65 +304,56 @@ ecs_put_connection(struct ecs *ecs)
 	ecs_put_connection_custom(ecs);
 }
 
-/* "A 192.0.2.1" as {type, data, ttl}; addresses go to resolved, too. */
+/* Addresses among the answers. */
 static json_t *
-ecs_answers(const struct query_row *row, json_t *resolved)
+ecs_resolved(json_t *answers)
 {
-	json_t *stored = export_load_array(row->answers), *answers = json_array(), *item;
-	char text[EXPORT_TEXT_MAX];
+	json_t *resolved = json_array(), *answer;
+	char address[64];
 	size_t i;
 
-	json_array_foreach(stored, i, item)
+	json_array_foreach(answers, i, answer)
 	{
-		struct query_text raw = {.bytes = json_string_value(item), .len = json_string_length(item)};
-		char address[64];
-		char *data = text, *type;
-		json_t *answer;
+		json_t *data = json_object_get(answer, "data");
+		struct query_text text = {.bytes = json_string_value(data), .len = json_string_length(data)};
 
-		render_escape(raw, text, sizeof(text));
-		type = strchr(text, ' ') == NULL ? NULL : strsep(&data, " ");
-		answer = json_pack("{s:s, s:s}", "class", "IN", "data", data);
-		export_put_text(answer, "type", type);
-		if (row->ttl_s >= 0 && row->ttl_s <= INT32_MAX)
-			export_put_integer(answer, "ttl", row->ttl_s);
-		json_array_append_new(answers, answer);
-		if (export_address((struct query_text){.bytes = data, .len = strlen(data)}, address)[0] != '\0')
-			json_array_append_new(resolved, json_string(data));
+		if (export_address(text, address)[0] != '\0')
+			json_array_append(resolved, data);
 	}
-	json_decref(stored);
-	return answers;
+	return resolved;
 }
 
 static void
 ecs_put_dns(struct ecs *ecs)
 {
 	const struct query_row *row = ecs->row;
-	json_t *dns = json_object(), *question = json_object(), *resolved = json_array();
+	json_t *dns = json_object(), *question = json_object(), *answers;
 	char name[EXPORT_TEXT_MAX], word[32];
 
 	ecs_put_attempt(ecs, "protocol", NULL);
-	export_put_text(ecs->event, "action", "dns_query");
+	json_line_put_text(ecs->event, "action", "dns_query");
 	ecs_put_verdict(ecs);
 	ecs_put_network(ecs);
 	ecs_put_source(ecs);
 	ecs_put_destination(ecs);
 	render_name(row, name, sizeof(name));
-	export_put_text(question, "name", name[0] == '\0' ? "." : name);
-	export_put_text(question, "type", render_qtype(row->qtype, word));
-	export_put_text(question, "class", "IN");
-	export_put_bytes(question, "registered_domain", row->domain);
-	export_put_text(dns, "type", "answer");
-	export_put_text(dns, "op_code", "QUERY");
-	export_put_own(dns, "question", question);
-	export_put_own(dns, "answers", ecs_answers(row, resolved));
-	export_put_own(dns, "resolved_ip", resolved);
-	export_put_text(dns, "response_code", render_rcode(row->rcode, word));
-	export_put_own(ecs->document, "dns", dns);
-	export_put_number(ecs->postern, "ede", row->ede);
-	export_put_number(ecs->postern, "leases", row->leases);
-	export_put_number(ecs->postern, "entropy", row->entropy);
+	json_line_put_text(question, "name", name[0] == '\0' ? "." : name);
+	json_line_put_text(question, "type", render_qtype(row->qtype, word));
+	json_line_put_text(question, "class", "IN");
+	json_line_put_bytes(question, "registered_domain", row->domain);
+	json_line_put_text(dns, "type", "answer");
+	json_line_put_text(dns, "op_code", "QUERY");
+	json_line_put_own(dns, "question", question);
+	answers = export_answers(row, "data");
+	json_line_put_own(dns, "resolved_ip", ecs_resolved(answers));
+	json_line_put_own(dns, "answers", answers);
+	json_line_put_text(dns, "response_code", render_rcode(row->rcode, word));
+	json_line_put_own(ecs->document, "dns", dns);
+	json_line_put_number(ecs->postern, "ede", row->ede);
+	json_line_put_number(ecs->postern, "leases", row->leases);
+	json_line_put_number(ecs->postern, "entropy", row->entropy);
 	if (row->upstream_us > 0 && row->upstream_us < INT64_MAX / 1000)
-		export_put_integer(ecs->event, "duration", row->upstream_us * 1000);
+		json_line_put_integer(ecs->event, "duration", row->upstream_us * 1000);
 }
 
 /* Who asked for it. */
@@ -387,15 +366,15 @@ ecs_put_actor(struct ecs *ecs, json_t *detail)
 
 	if (ecs->row->uid.set) {
 		snprintf(text, sizeof(text), "%" PRId64, ecs->row->uid.value);
-		export_put_text(user, "id", text);
+		json_line_put_text(user, "id", text);
 	}
 	if (pid > 0) {
-		export_put_integer(process, "pid", pid);
-		export_put_member(process, "name", detail, "comm");
-		export_put_member(process, "command_line", detail, "command");
+		json_line_put_integer(process, "pid", pid);
+		json_line_put_member(process, "name", detail, "comm");
+		json_line_put_member(process, "command_line", detail, "command");
 	}
-	export_put_own(ecs->document, "user", user);
-	export_put_own(ecs->document, "process", process);
+	json_line_put_own(ecs->document, "user", user);
+	json_line_put_own(ecs->document, "process", process);
 }
 
 static void
@@ -403,18 +382,18 @@ ecs_put_event(struct ecs *ecs)
 {
 	unsigned int kind = render_index(ecs->row->event);
 	const struct ecs_event *event = &ecs_events[kind < EVENT_KIND_MAX ? kind : 0];
-	json_t *detail = export_load_object(ecs->row->detail);
+	json_t *detail = json_line_load_object(ecs->row->detail);
 
-	export_put_text(ecs->event, "kind", event->kind);
-	export_put_own(ecs->event, "category", json_pack("[s]", event->category));
-	export_put_own(ecs->event, "type", json_pack("[s]", event->type));
-	export_put_text(ecs->event, "outcome", event->outcome);
-	export_put_text(ecs->event, "action", event_kind_text(kind));
-	export_put_text(ecs->document, "message", event->message);
-	export_put_member(ecs->document, "message", detail, "text");
+	json_line_put_text(ecs->event, "kind", event->kind);
+	json_line_put_own(ecs->event, "category", json_pack("[s]", event->category));
+	json_line_put_own(ecs->event, "type", json_pack("[s]", event->type));
+	json_line_put_text(ecs->event, "outcome", event->outcome);
+	json_line_put_text(ecs->event, "action", event_kind_text(kind));
+	json_line_put_text(ecs->document, "message", event->message);
+	json_line_put_member(ecs->document, "message", detail, "text");
 	ecs_put_actor(ecs, detail);
 	/* As text: Elasticsearch would make a field of each member. */
-	export_put_bytes(ecs->postern, "detail", ecs->row->detail);
+	json_line_put_bytes(ecs->postern, "detail", ecs->row->detail);
 	json_decref(detail);
 }
 
@@ -426,7 +405,7 @@ export_ecs_row(FILE *out, const struct export_options *options, const struct que
 
 	(void)options;
 	ecs_put_time(ecs.document, "@timestamp", ecs_time_us(row));
-	export_put_own(ecs.document, "ecs", json_pack("{s:s}", "version", ECS_VERSION));
+	json_line_put_own(ecs.document, "ecs", json_pack("{s:s}", "version", ECS_VERSION));
 	if (row->kind == QUERY_CONNECTION)
 		ecs_put_connection(&ecs);
 	else if (row->kind == QUERY_DNS)
@@ -435,18 +414,18 @@ export_ecs_row(FILE *out, const struct export_options *options, const struct que
 		ecs_put_event(&ecs);
 	/* A connection may be told at its begin and at its end: the id alone would not tell them apart. */
 	snprintf(text, sizeof(text), "%s-%" PRId64, export_id(row, id), row->seq);
-	export_put_text(ecs.event, "id", text);
-	export_put_integer(ecs.event, "sequence", row->seq);
-	export_put_text(ecs.event, "module", "postern");
-	export_put_text(ecs.event, "dataset", "postern.audit");
-	export_put_text(ecs.event, "provider", "posternd");
-	export_put_text(ecs.postern, "id", id);
-	export_put_text(ecs.postern, "cursor", row->cursor);
+	json_line_put_text(ecs.event, "id", text);
+	json_line_put_integer(ecs.event, "sequence", row->seq);
+	json_line_put_text(ecs.event, "module", "postern");
+	json_line_put_text(ecs.event, "dataset", "postern.audit");
+	json_line_put_text(ecs.event, "provider", "posternd");
+	json_line_put_text(ecs.postern, "id", id);
+	json_line_put_text(ecs.postern, "cursor", row->cursor);
 	ecs_put_sandbox(&ecs);
-	export_put_own(ecs.document, "observer",
+	json_line_put_own(ecs.document, "observer",
 	    json_pack("{s:s, s:s, s:s, s:s}", "type", "firewall", "vendor", "postern", "product", "postern", "version",
 		POSTERN_VERSION));
-	export_put_own(ecs.document, "event", ecs.event);
-	export_put_own(ecs.document, "postern", ecs.postern);
-	return export_print_own(out, ecs.document);
+	json_line_put_own(ecs.document, "event", ecs.event);
+	json_line_put_own(ecs.document, "postern", ecs.postern);
+	return json_line_print_own(out, ecs.document);
 }

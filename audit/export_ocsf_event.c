@@ -4,9 +4,9 @@
  * local socket has not. The daemon's own life is Application Lifecycle (6002). What wants somebody's eye (foreign rules, a
  * log that was replaced or had to wait, a soft limit) is a Detection Finding (2004). The rest, an agent's step among it,
  * is a Base Event: no class of the schema says what it says. */
-#include "audit/export_json.h"
 #include "audit/export_ocsf.h"
 #include "audit/export_text.h"
+#include "audit/json_line.h"
 #include "audit/record.h"
 #include "audit/render_text.h"
 
@@ -15,7 +15,6 @@
 #include <stdio.h>
 
 #define OCSF_ENTITY_POLICY 5
-#define OCSF_OTHER 99
 #define OCSF_FINDING_NEW 1
 
 enum ocsf_shape {
@@ -86,18 +85,18 @@ ocsf_put_actor(struct ocsf *ocsf, json_t *detail)
 
 	if (ocsf->row->uid.set) {
 		snprintf(text, sizeof(text), "%" PRId64, ocsf->row->uid.value);
-		export_put_own(actor, "user", json_pack("{s:s}", "uid", text));
+		json_line_put_own(actor, "user", json_pack("{s:s}", "uid", text));
 	}
 	if (pid > 0) {
-		export_put_integer(process, "pid", pid);
-		export_put_member(process, "name", detail, "comm");
-		export_put_member(process, "cmd_line", detail, "command");
+		json_line_put_integer(process, "pid", pid);
+		json_line_put_member(process, "name", detail, "comm");
+		json_line_put_member(process, "cmd_line", detail, "command");
 	}
-	export_put_own(actor, "process", process);
+	json_line_put_own(actor, "process", process);
 	/* Up to 1.3 the class has its actor from this profile. */
 	if (json_object_size(actor) > 0)
 		ocsf_put_profile(ocsf, "host");
-	export_put_own(ocsf->event, "actor", actor);
+	json_line_put_own(ocsf->event, "actor", actor);
 }
 
 /* The sandbox, or its policy of the generation given by a member of detail. */
@@ -107,15 +106,14 @@ ocsf_entity(struct ocsf *ocsf, bool policy, json_t *generation)
 	json_t *entity = json_object();
 	char text[24];
 
-	export_put_bytes(entity, "name", ocsf->row->sandbox);
-	snprintf(text, sizeof(text), "%" PRId64, ocsf->row->sandbox_id);
-	export_put_text(entity, "uid", text);
-	export_put_text(entity, "type", policy ? "Policy" : "Sandbox");
+	json_line_put_bytes(entity, "name", ocsf->row->sandbox);
+	json_line_put_text(entity, "uid", export_sandbox_id(ocsf->row, text));
+	json_line_put_text(entity, "type", policy ? "Policy" : "Sandbox");
 	if (ocsf->version >= EXPORT_OCSF_1_3)
-		export_put_integer(entity, "type_id", policy ? OCSF_ENTITY_POLICY : OCSF_OTHER);
+		json_line_put_integer(entity, "type_id", policy ? OCSF_ENTITY_POLICY : OCSF_OTHER);
 	if (json_is_integer(generation)) {
 		snprintf(text, sizeof(text), "%" JSON_INTEGER_FORMAT, json_integer_value(generation));
-		export_put_text(entity, "version", text);
+		json_line_put_text(entity, "version", text);
 	}
 	return entity;
 }
@@ -125,13 +123,13 @@ ocsf_put_entity(struct ocsf *ocsf, bool policy, json_t *detail)
 {
 	ocsf_put_status(ocsf, 1);
 	ocsf_put_actor(ocsf, detail);
-	export_put_own(ocsf->event, "entity", ocsf_entity(ocsf, policy, json_object_get(detail, "from")));
+	json_line_put_own(ocsf->event, "entity", ocsf_entity(ocsf, policy, json_object_get(detail, "from")));
 	if (!policy)
 		return;
 	if (json_object_get(detail, "to") != NULL)
-		export_put_own(ocsf->event, "entity_result", ocsf_entity(ocsf, true, json_object_get(detail, "to")));
-	export_put_member(ocsf->event, "comment", detail, "change");
-	export_put_member(ocsf->event, "comment", detail, "rule");
+		json_line_put_own(ocsf->event, "entity_result", ocsf_entity(ocsf, true, json_object_get(detail, "to")));
+	json_line_put_member(ocsf->event, "comment", detail, "change");
+	json_line_put_member(ocsf->event, "comment", detail, "rule");
 }
 
 static void
@@ -139,42 +137,41 @@ ocsf_put_daemon(struct ocsf *ocsf, json_t *detail)
 {
 	json_t *app = json_pack("{s:s, s:s}", "name", "posternd", "vendor_name", "postern");
 
-	export_put_member(app, "version", detail, "version");
-	export_put_own(ocsf->event, "app", app);
+	json_line_put_member(app, "version", detail, "version");
+	json_line_put_own(ocsf->event, "app", app);
 	ocsf_put_status(ocsf, ocsf->row->event == EVENT_ROLE_CRASH ? 2 : 1);
 }
 
 static void
 ocsf_put_finding(struct ocsf *ocsf, const struct ocsf_event *event)
 {
-	json_t *finding = json_object(), *resource = json_object();
+	json_t *finding = json_object(), *resources = json_array(), *resource;
 	char text[24];
 
-	export_put_text(finding, "uid", export_id(ocsf->row, text));
-	export_put_text(finding, "title", event->message);
-	export_put_integer(finding, "created_time", ocsf->row->ts_us / 1000);
-	export_put_own(ocsf->event, "finding_info", finding);
-	export_put_integer(ocsf->event, "status_id", OCSF_FINDING_NEW);
-	export_put_text(ocsf->event, "status", "New");
+	json_line_put_text(finding, "uid", export_id(ocsf->row, text));
+	json_line_put_text(finding, "title", event->message);
+	json_line_put_integer(finding, "created_time", ocsf_ms(ocsf->row->ts_us));
+	json_line_put_own(ocsf->event, "finding_info", finding);
+	json_line_put_integer(ocsf->event, "status_id", OCSF_FINDING_NEW);
+	json_line_put_text(ocsf->event, "status", "New");
 	if (ocsf->row->sandbox.len > 0) {
-		export_put_bytes(resource, "name", ocsf->row->sandbox);
-		snprintf(text, sizeof(text), "%" PRId64, ocsf->row->sandbox_id);
-		export_put_text(resource, "uid", text);
-		export_put_text(resource, "type", "Sandbox");
-		export_put_own(ocsf->event, "resources", json_pack("[O]", resource));
+		resource = json_pack("{s:s}", "type", "Sandbox");
+		json_line_put_bytes(resource, "name", ocsf->row->sandbox);
+		json_line_put_text(resource, "uid", export_sandbox_id(ocsf->row, text));
+		json_array_append_new(resources, resource);
 	}
-	json_decref(resource);
+	json_line_put_own(ocsf->event, "resources", resources);
 }
 
 /* Whose it is, where the class has no place for a sandbox; an agent's own words. */
 static void
 ocsf_put_base(struct ocsf *ocsf, json_t *detail)
 {
-	export_put_member(ocsf->event, "message", detail, "text");
-	export_put_bytes(ocsf->unmapped, "sandbox", ocsf->row->sandbox);
+	json_line_put_member(ocsf->event, "message", detail, "text");
+	json_line_put_bytes(ocsf->unmapped, "sandbox", ocsf->row->sandbox);
 	if (ocsf->row->sandbox_id != 0)
-		export_put_integer(ocsf->unmapped, "sandbox_id", ocsf->row->sandbox_id);
-	export_put_number(ocsf->unmapped, "uid", ocsf->row->uid);
+		json_line_put_integer(ocsf->unmapped, "sandbox_id", ocsf->row->sandbox_id);
+	json_line_put_number(ocsf->unmapped, "uid", ocsf->row->uid);
 }
 
 void
@@ -182,10 +179,10 @@ ocsf_put_event(struct ocsf *ocsf)
 {
 	unsigned int kind = render_index(ocsf->row->event);
 	const struct ocsf_event *event = &ocsf_events[kind < EVENT_KIND_MAX ? kind : 0];
-	json_t *detail = export_load_object(ocsf->row->detail);
+	json_t *detail = json_line_load_object(ocsf->row->detail);
 
 	ocsf_put_class(ocsf, &ocsf_classes[event->shape], event->activity, event->severity);
-	export_put_text(ocsf->event, "message", event->message);
+	json_line_put_text(ocsf->event, "message", event->message);
 	switch (event->shape) {
 	case OCSF_BASE:
 		ocsf_put_base(ocsf, detail);
@@ -202,7 +199,7 @@ ocsf_put_event(struct ocsf *ocsf)
 		break;
 	}
 	if (detail != NULL)
-		export_put_own(ocsf->unmapped, "detail", detail);
+		json_line_put_own(ocsf->unmapped, "detail", detail);
 	else
-		export_put_bytes(ocsf->unmapped, "detail", ocsf->row->detail);
+		json_line_put_bytes(ocsf->unmapped, "detail", ocsf->row->detail);
 }

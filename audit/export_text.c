@@ -76,3 +76,47 @@ export_learned(const struct query_row *row)
 {
 	return (row->flags & RECORD_FLAG_LEARN) != 0 || export_is(row->rule, RECORD_RULE_LEARN);
 }
+
+bool
+export_is_tls(const struct query_row *row)
+{
+	return row->tls_version.set || row->ja4.len > 0 || row->name_source == NAME_SOURCE_SNI;
+}
+
+bool
+export_is_http(const struct query_row *row)
+{
+	return row->http_method.len > 0 || row->name_source == NAME_SOURCE_HOST;
+}
+
+const char *
+export_sandbox_id(const struct query_row *row, char ret_text[24])
+{
+	snprintf(ret_text, 24, "%" PRId64, row->sandbox_id);
+	return ret_text;
+}
+
+json_t *
+export_answers(const struct query_row *row, const char *data_key)
+{
+	json_t *stored = json_line_load_array(row->answers), *answers = json_array(), *item;
+	char text[EXPORT_TEXT_MAX];
+	size_t i;
+
+	json_array_foreach(stored, i, item)
+	{
+		struct query_text raw = {.bytes = json_string_value(item), .len = json_string_length(item)};
+		char *data = text, *type;
+		json_t *answer = json_pack("{s:s}", "class", "IN");
+
+		render_escape(raw, text, sizeof(text));
+		type = strchr(text, ' ') == NULL ? NULL : strsep(&data, " ");
+		json_line_put_text(answer, "type", type);
+		json_object_set_new(answer, data_key, json_string(data));
+		if (row->ttl_s >= 0 && row->ttl_s <= INT32_MAX)
+			json_line_put_integer(answer, "ttl", row->ttl_s);
+		json_array_append_new(answers, answer);
+	}
+	json_decref(stored);
+	return answers;
+}

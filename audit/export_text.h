@@ -3,13 +3,14 @@
 #ifndef POSTERN_AUDIT_EXPORT_TEXT_H
 #define POSTERN_AUDIT_EXPORT_TEXT_H
 
+#include "audit/json_line.h"
 #include "audit/query.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The longest stored text, its JSON with labels, escaped; longer ones are cut. */
-#define EXPORT_TEXT_MAX 8192
+/* Room for any text of a row; longer ones are cut. */
+#define EXPORT_TEXT_MAX JSON_LINE_TEXT_MAX
 
 /* The name as a host name: "" unless it is canonical. */
 const char *export_host(const struct query_row *row, char *ret_text, size_t size);
@@ -27,6 +28,17 @@ const char *export_reason(const struct query_row *row);
 
 /* "TLS 1.3" -> "1.3": the version offered, from the number on the wire; NULL when there is none or it is not known. */
 const char *export_tls_version(const struct query_row *row);
+
+/* Was a TLS hello, an HTTP request read from it? */
+bool export_is_tls(const struct query_row *row);
+bool export_is_http(const struct query_row *row);
+
+/* sandboxes.id in decimal: names come again, ids do not. */
+const char *export_sandbox_id(const struct query_row *row, char ret_text[24]);
+
+/* A query's answers, stored as "A 192.0.2.1", as an array of objects: type, class, ttl, and the data under this key. The
+ * caller frees it. */
+json_t *export_answers(const struct query_row *row, const char *data_key);
 
 /* Was it let through by mode: learn alone? */
 bool export_learned(const struct query_row *row);

@@ -7,8 +7,7 @@
  * A connection is one line, written at its end, as Zeek does; of a log that is not followed, open ones are lines, too,
  * with state S1. */
 #include "audit/export_formats.h"
-#include "audit/export_json.h"
-#include "audit/export_text.h"
+#include "audit/export_zeek.h"
 #include "audit/record.h"
 #include "audit/render.h"
 #include "audit/render_text.h"
@@ -19,38 +18,27 @@
 #include <string.h>
 #include <time.h>
 
-#define ZEEK_UNSET "-"
-#define ZEEK_EMPTY "(empty)"
-
-/* Returns the value in ret_text or a literal; NULL: unset. A set or vector comes joined and escaped. */
-typedef const char *zeek_value(const struct query_row *row, char ret_text[EXPORT_TEXT_MAX]);
-
-struct zeek_column {
-	const char *name, *type;
-	zeek_value *value; /* NULL: always unset */
-};
-
-static const char *
+const char *
 zeek_text(struct query_text text, char *ret_text)
 {
 	return text.len == 0 ? NULL : render_escape(text, ret_text, EXPORT_TEXT_MAX);
 }
 
-static const char *
+const char *
 zeek_count(int64_t value, char *ret_text)
 {
 	snprintf(ret_text, EXPORT_TEXT_MAX, "%" PRIu64, (uint64_t)(value < 0 ? 0 : value));
 	return ret_text;
 }
 
-static const char *
+const char *
 zeek_number(struct query_number number, char *ret_text)
 {
 	return number.set ? zeek_count(number.value, ret_text) : NULL;
 }
 
 /* Microseconds as seconds. */
-static const char *
+const char *
 zeek_seconds(int64_t value_us, char *ret_text)
 {
 	int64_t us = value_us < 0 ? 0 : value_us;
@@ -65,14 +53,14 @@ zeek_port(int64_t port, char *ret_text)
 	return zeek_count(port > UINT16_MAX ? 0 : port, ret_text);
 }
 
-static const char *
+const char *
 zeek_ts(const struct query_row *row, char *ret_text)
 {
 	return zeek_seconds(row->ts_us, ret_text);
 }
 
 /* Zeek's begin with a letter, too: C for a connection. */
-static const char *
+const char *
 zeek_uid(const struct query_row *row, char *ret_text)
 {
 	char id[24];
@@ -87,32 +75,32 @@ zeek_address(struct query_text text, char *ret_text)
 	return export_address(text, ret_text)[0] == '\0' ? NULL : ret_text;
 }
 
-static const char *
+const char *
 zeek_orig_h(const struct query_row *row, char *ret_text)
 {
 	return zeek_address(row->src, ret_text);
 }
 
-static const char *
+const char *
 zeek_orig_p(const struct query_row *row, char *ret_text)
 {
 	return zeek_port(row->sport, ret_text);
 }
 
-static const char *
+const char *
 zeek_resp_h(const struct query_row *row, char *ret_text)
 {
 	return zeek_address(row->dst, ret_text);
 }
 
-static const char *
+const char *
 zeek_resp_p(const struct query_row *row, char *ret_text)
 {
 	return zeek_port(row->dport, ret_text);
 }
 
 /* Zeek's enum transport_proto. */
-static const char *
+const char *
 zeek_proto(const struct query_row *row, char *ret_text)
 {
 	(void)ret_text;
@@ -123,25 +111,13 @@ zeek_proto(const struct query_row *row, char *ret_text)
 	return row->proto == IPPROTO_ICMP || row->proto == IPPROTO_ICMPV6 ? "icmp" : "unknown_transport";
 }
 
-static bool
-zeek_is_tls(const struct query_row *row)
-{
-	return row->tls_version.set || row->ja4.len > 0 || row->name_source == NAME_SOURCE_SNI;
-}
-
-static bool
-zeek_is_http(const struct query_row *row)
-{
-	return row->http_method.len > 0 || row->name_source == NAME_SOURCE_HOST;
-}
-
 static const char *
 zeek_service(const struct query_row *row, char *ret_text)
 {
 	(void)ret_text;
-	if (zeek_is_tls(row))
+	if (export_is_tls(row))
 		return "ssl";
-	return zeek_is_http(row) ? "http" : NULL;
+	return export_is_http(row) ? "http" : NULL;
 }
 
 static const char *
@@ -251,39 +227,39 @@ zeek_community_id(const struct query_row *row, char *ret_text)
 	return zeek_text(row->community_id, ret_text);
 }
 
-static const char *
+const char *
 zeek_name(const struct query_row *row, char *ret_text)
 {
 	return render_name(row, ret_text, EXPORT_TEXT_MAX)[0] == '\0' ? NULL : ret_text;
 }
 
-static const char *
+const char *
 zeek_sandbox(const struct query_row *row, char *ret_text)
 {
 	return zeek_text(row->sandbox, ret_text);
 }
 
-static const char *
+const char *
 zeek_verdict(const struct query_row *row, char *ret_text)
 {
 	(void)ret_text;
 	return export_verdict(row);
 }
 
-static const char *
+const char *
 zeek_reason(const struct query_row *row, char *ret_text)
 {
 	(void)ret_text;
 	return export_reason(row);
 }
 
-static const char *
+const char *
 zeek_rule(const struct query_row *row, char *ret_text)
 {
 	return zeek_text(row->rule, ret_text);
 }
 
-static const char *
+const char *
 zeek_detail(const struct query_row *row, char *ret_text)
 {
 	return zeek_text(row->detail, ret_text);
@@ -307,201 +283,6 @@ zeek_asn(const struct query_row *row, char *ret_text)
 {
 	return zeek_number(row->asn, ret_text);
 }
-
-static const char *
-zeek_rtt(const struct query_row *row, char *ret_text)
-{
-	return row->upstream_us != 0 ? zeek_seconds(row->upstream_us, ret_text) : NULL;
-}
-
-static const char *
-zeek_query(const struct query_row *row, char *ret_text)
-{
-	return render_name(row, ret_text, EXPORT_TEXT_MAX)[0] == '\0' ? "." : ret_text;
-}
-
-static const char *
-zeek_qclass(const struct query_row *row, char *ret_text)
-{
-	(void)row, (void)ret_text;
-	return "1";
-}
-
-static const char *
-zeek_qclass_name(const struct query_row *row, char *ret_text)
-{
-	(void)row, (void)ret_text;
-	return "C_INTERNET";
-}
-
-static const char *
-zeek_qtype(const struct query_row *row, char *ret_text)
-{
-	return zeek_count(row->qtype, ret_text);
-}
-
-static const char *
-zeek_qtype_name(const struct query_row *row, char *ret_text)
-{
-	return render_qtype(row->qtype, ret_text);
-}
-
-static const char *
-zeek_rcode(const struct query_row *row, char *ret_text)
-{
-	return zeek_count(row->rcode, ret_text);
-}
-
-static const char *
-zeek_rcode_name(const struct query_row *row, char *ret_text)
-{
-	return render_rcode(row->rcode, ret_text);
-}
-
-/* One item of a vector: without the type that postern writes before it, the set separator escaped. Returns where the next
- * one goes. */
-static size_t
-zeek_put_answer(const char *item, size_t len, char *ret_text, size_t at)
-{
-	const char *space = memchr(item, ' ', len);
-	struct query_text data = {.bytes = item, .len = len};
-	char escaped[EXPORT_TEXT_MAX];
-
-	if (space != NULL) {
-		data.bytes = space + 1;
-		data.len = len - (size_t)(data.bytes - item);
-	}
-	render_escape(data, escaped, sizeof(escaped));
-	if (at > 0 && at + 1 < EXPORT_TEXT_MAX)
-		ret_text[at++] = ',';
-	for (const char *from = escaped; *from != '\0' && at + 5 < EXPORT_TEXT_MAX; from++) {
-		if (*from == ',')
-			at += (size_t)snprintf(ret_text + at, EXPORT_TEXT_MAX - at, "\\x2c");
-		else
-			ret_text[at++] = *from;
-	}
-	ret_text[at] = '\0';
-	return at;
-}
-
-/* The stored array, or NULL. */
-static json_t *
-zeek_load_answers(const struct query_row *row)
-{
-	json_t *array = export_load_array(row->answers);
-
-	if (json_array_size(array) > 0)
-		return array;
-	json_decref(array);
-	return NULL;
-}
-
-static const char *
-zeek_answers(const struct query_row *row, char *ret_text)
-{
-	json_t *array = zeek_load_answers(row), *item;
-	size_t i, at = 0;
-
-	if (array == NULL)
-		return NULL;
-	json_array_foreach(array, i, item)
-	{
-		const char *text = json_string_value(item);
-
-		at = zeek_put_answer(
-		    text == NULL ? "?" : text, text == NULL ? 1 : json_string_length(item), ret_text, at);
-	}
-	json_decref(array);
-	return ret_text;
-}
-
-/* One for each answer: all are handed out with the same. */
-static const char *
-zeek_ttls(const struct query_row *row, char *ret_text)
-{
-	json_t *array = zeek_load_answers(row);
-	size_t count = json_array_size(array), at = 0;
-
-	json_decref(array);
-	if (count == 0)
-		return NULL;
-	for (size_t i = 0; i < count && at + 32 < EXPORT_TEXT_MAX; i++)
-		at += (size_t)snprintf(ret_text + at, EXPORT_TEXT_MAX - at, "%s%" PRId64 ".000000", i == 0 ? "" : ",",
-		    row->ttl_s < 0 || row->ttl_s > INT32_MAX ? 0 : row->ttl_s);
-	return ret_text;
-}
-
-static const char *
-zeek_rejected(const struct query_row *row, char *ret_text)
-{
-	(void)ret_text;
-	return row->verdict == VERDICT_DENIED || row->verdict == VERDICT_LIMITED ? "T" : "F";
-}
-
-static const char *
-zeek_ede(const struct query_row *row, char *ret_text)
-{
-	return zeek_number(row->ede, ret_text);
-}
-
-/* Only a name that was said in the hello; a lease's is no server_name. */
-static const char *
-zeek_server_name(const struct query_row *row, char *ret_text)
-{
-	if (row->name_source != NAME_SOURCE_SNI && row->name_source != NAME_SOURCE_CLAIM)
-		return NULL;
-	return zeek_name(row, ret_text);
-}
-
-static const char *
-zeek_ja4(const struct query_row *row, char *ret_text)
-{
-	return zeek_text(row->ja4, ret_text);
-}
-
-/* As Zeek writes versions: TLSv13. */
-static const char *
-zeek_tls_offered(const struct query_row *row, char *ret_text)
-{
-	const char *version = export_tls_version(row);
-
-	if (version == NULL)
-		return NULL;
-	snprintf(ret_text, EXPORT_TEXT_MAX, "TLSv1%c", version[2]);
-	return ret_text;
-}
-
-static const char *
-zeek_alpn(const struct query_row *row, char *ret_text)
-{
-	return zeek_text(row->alpn, ret_text);
-}
-
-static const char *
-zeek_ech(const struct query_row *row, char *ret_text)
-{
-	(void)ret_text;
-	return (row->flags & RECORD_FLAG_ECH) != 0 ? "T" : "F";
-}
-
-static const char *
-zeek_method(const struct query_row *row, char *ret_text)
-{
-	return zeek_text(row->http_method, ret_text);
-}
-
-#define ZEEK_CONN_ID                                                                                                   \
-	{"ts", "time", zeek_ts}, {"uid", "string", zeek_uid}, {"id.orig_h", "addr", zeek_orig_h},                      \
-	    {"id.orig_p", "port", zeek_orig_p}, {"id.resp_h", "addr", zeek_resp_h},                                    \
-	{                                                                                                              \
-		"id.resp_p", "port", zeek_resp_p                                                                       \
-	}
-#define ZEEK_POSTERN                                                                                                   \
-	{"postern.sandbox", "string", zeek_sandbox}, {"postern.verdict", "string", zeek_verdict},                      \
-	    {"postern.reason", "string", zeek_reason}, {"postern.rule", "string", zeek_rule},                          \
-	{                                                                                                              \
-		"postern.detail", "string", zeek_detail                                                                \
-	}
 
 static const struct zeek_column zeek_conn_columns[] = {
     ZEEK_CONN_ID,
@@ -529,82 +310,6 @@ static const struct zeek_column zeek_conn_columns[] = {
     {"postern.resp_asn", "count", zeek_asn},
 };
 
-static const struct zeek_column zeek_dns_columns[] = {
-    ZEEK_CONN_ID,
-    {"proto", "enum", zeek_proto},
-    {"trans_id", "count", NULL},
-    {"rtt", "interval", zeek_rtt},
-    {"query", "string", zeek_query},
-    {"qclass", "count", zeek_qclass},
-    {"qclass_name", "string", zeek_qclass_name},
-    {"qtype", "count", zeek_qtype},
-    {"qtype_name", "string", zeek_qtype_name},
-    {"rcode", "count", zeek_rcode},
-    {"rcode_name", "string", zeek_rcode_name},
-    {"AA", "bool", NULL},
-    {"TC", "bool", NULL},
-    {"RD", "bool", NULL},
-    {"RA", "bool", NULL},
-    {"Z", "count", NULL},
-    {"answers", "vector[string]", zeek_answers},
-    {"TTLs", "vector[interval]", zeek_ttls},
-    {"rejected", "bool", zeek_rejected},
-    ZEEK_POSTERN,
-    {"postern.ede", "count", zeek_ede},
-};
-
-static const struct zeek_column zeek_ssl_columns[] = {
-    ZEEK_CONN_ID,
-    {"version", "string", NULL},
-    {"cipher", "string", NULL},
-    {"curve", "string", NULL},
-    {"server_name", "string", zeek_server_name},
-    {"resumed", "bool", NULL},
-    {"last_alert", "string", NULL},
-    {"next_protocol", "string", NULL},
-    {"established", "bool", NULL},
-    {"ssl_history", "string", NULL},
-    {"cert_chain_fps", "vector[string]", NULL},
-    {"client_cert_chain_fps", "vector[string]", NULL},
-    {"sni_matches_cert", "bool", NULL},
-    {"ja4", "string", zeek_ja4},
-    {"postern.version_offered", "string", zeek_tls_offered},
-    {"postern.alpn_offered", "string", zeek_alpn},
-    {"postern.ech", "bool", zeek_ech},
-    ZEEK_POSTERN,
-};
-
-static const struct zeek_column zeek_http_columns[] = {
-    ZEEK_CONN_ID,
-    {"trans_depth", "count", NULL},
-    {"method", "string", zeek_method},
-    {"host", "string", zeek_name},
-    {"uri", "string", NULL},
-    {"referrer", "string", NULL},
-    {"version", "string", NULL},
-    {"user_agent", "string", NULL},
-    {"origin", "string", NULL},
-    {"request_body_len", "count", NULL},
-    {"response_body_len", "count", NULL},
-    {"status_code", "count", NULL},
-    {"status_msg", "string", NULL},
-    {"info_code", "count", NULL},
-    {"info_msg", "string", NULL},
-    {"tags", "set[enum]", NULL},
-    {"username", "string", NULL},
-    {"password", "string", NULL},
-    {"proxied", "set[string]", NULL},
-    {"orig_fuids", "vector[string]", NULL},
-    {"orig_filenames", "vector[string]", NULL},
-    {"orig_mime_types", "vector[string]", NULL},
-    {"resp_fuids", "vector[string]", NULL},
-    {"resp_filenames", "vector[string]", NULL},
-    {"resp_mime_types", "vector[string]", NULL},
-    ZEEK_POSTERN,
-};
-
-#define ZEEK_COUNT(columns) (sizeof(columns) / sizeof((columns)[0]))
-
 /* Time as in "#open" and "#close". */
 static void
 zeek_put_stamp(FILE *out, const char *word)
@@ -618,7 +323,7 @@ zeek_put_stamp(FILE *out, const char *word)
 	fprintf(out, "#%s\t%s\n", word, text);
 }
 
-static void
+void
 zeek_put_header(FILE *out, const char *path, const struct zeek_column *columns, size_t count)
 {
 	fprintf(out,
@@ -649,7 +354,7 @@ zeek_put_value(FILE *out, const char *value)
 		fputs(value, out);
 }
 
-static int
+int
 zeek_put_row(FILE *out, const struct zeek_column *columns, size_t count, const struct query_row *row)
 {
 	char text[EXPORT_TEXT_MAX];
@@ -663,7 +368,7 @@ zeek_put_row(FILE *out, const struct zeek_column *columns, size_t count, const s
 	return 0;
 }
 
-static bool
+bool
 zeek_waits(const struct export_options *options, const struct query_row *row)
 {
 	return options->following && row->end == END_OPEN && row->verdict == VERDICT_ALLOWED;
@@ -681,49 +386,6 @@ export_zeek_conn_row(FILE *out, const struct export_options *options, const stru
 	if (row->kind != QUERY_CONNECTION || zeek_waits(options, row))
 		return 0;
 	return zeek_put_row(out, zeek_conn_columns, ZEEK_COUNT(zeek_conn_columns), row);
-}
-
-void
-export_zeek_dns_begin(FILE *out)
-{
-	zeek_put_header(out, "dns", zeek_dns_columns, ZEEK_COUNT(zeek_dns_columns));
-}
-
-int
-export_zeek_dns_row(FILE *out, const struct export_options *options, const struct query_row *row)
-{
-	(void)options;
-	if (row->kind != QUERY_DNS)
-		return 0;
-	return zeek_put_row(out, zeek_dns_columns, ZEEK_COUNT(zeek_dns_columns), row);
-}
-
-void
-export_zeek_ssl_begin(FILE *out)
-{
-	zeek_put_header(out, "ssl", zeek_ssl_columns, ZEEK_COUNT(zeek_ssl_columns));
-}
-
-int
-export_zeek_ssl_row(FILE *out, const struct export_options *options, const struct query_row *row)
-{
-	if (row->kind != QUERY_CONNECTION || !zeek_is_tls(row) || zeek_waits(options, row))
-		return 0;
-	return zeek_put_row(out, zeek_ssl_columns, ZEEK_COUNT(zeek_ssl_columns), row);
-}
-
-void
-export_zeek_http_begin(FILE *out)
-{
-	zeek_put_header(out, "http", zeek_http_columns, ZEEK_COUNT(zeek_http_columns));
-}
-
-int
-export_zeek_http_row(FILE *out, const struct export_options *options, const struct query_row *row)
-{
-	if (row->kind != QUERY_CONNECTION || !zeek_is_http(row) || zeek_waits(options, row))
-		return 0;
-	return zeek_put_row(out, zeek_http_columns, ZEEK_COUNT(zeek_http_columns), row);
 }
 
 void

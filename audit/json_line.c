@@ -1,42 +1,41 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "audit/export_json.h"
+#include "audit/json_line.h"
 
-#include "audit/export_text.h"
 #include "audit/render_text.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 void
-export_put_text(json_t *object, const char *key, const char *text)
+json_line_put_text(json_t *object, const char *key, const char *text)
 {
 	if (text != NULL && text[0] != '\0')
 		json_object_set_new(object, key, json_string(text));
 }
 
 void
-export_put_bytes(json_t *object, const char *key, struct query_text text)
+json_line_put_bytes(json_t *object, const char *key, struct query_text text)
 {
-	char escaped[EXPORT_TEXT_MAX];
+	char escaped[JSON_LINE_TEXT_MAX];
 
-	export_put_text(object, key, render_escape(text, escaped, sizeof(escaped)));
+	json_line_put_text(object, key, render_escape(text, escaped, sizeof(escaped)));
 }
 
 void
-export_put_integer(json_t *object, const char *key, int64_t value)
+json_line_put_integer(json_t *object, const char *key, int64_t value)
 {
 	json_object_set_new(object, key, json_integer(value));
 }
 
 void
-export_put_number(json_t *object, const char *key, struct query_number number)
+json_line_put_number(json_t *object, const char *key, struct query_number number)
 {
 	if (number.set)
-		export_put_integer(object, key, number.value);
+		json_line_put_integer(object, key, number.value);
 }
 
 void
-export_put_own(json_t *object, const char *key, json_t *value_own)
+json_line_put_own(json_t *object, const char *key, json_t *value_own)
 {
 	if (json_object_size(value_own) > 0 || json_array_size(value_own) > 0)
 		json_object_set(object, key, value_own);
@@ -46,7 +45,7 @@ export_put_own(json_t *object, const char *key, json_t *value_own)
 static json_t *
 json_join(const json_t *array)
 {
-	char text[EXPORT_TEXT_MAX] = "";
+	char text[JSON_LINE_TEXT_MAX] = "";
 	size_t at = 0, i;
 	json_t *item;
 
@@ -64,7 +63,7 @@ json_join(const json_t *array)
 }
 
 void
-export_put_member(json_t *object, const char *key, const json_t *from, const char *member)
+json_line_put_member(json_t *object, const char *key, const json_t *from, const char *member)
 {
 	json_t *value = json_object_get(from, member);
 
@@ -89,21 +88,21 @@ json_load_column(struct query_text text, int type)
 }
 
 json_t *
-export_load_object(struct query_text text)
+json_line_load_object(struct query_text text)
 {
 	return json_load_column(text, JSON_OBJECT);
 }
 
 json_t *
-export_load_array(struct query_text text)
+json_line_load_array(struct query_text text)
 {
 	return json_load_column(text, JSON_ARRAY);
 }
 
 int
-export_print_own(FILE *out, json_t *object_own)
+json_line_print_own(FILE *out, json_t *object_own)
 {
-	char *text = json_dumps(object_own, JSON_COMPACT | JSON_ENSURE_ASCII);
+	char *text = json_dumps(object_own, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(12));
 
 	json_decref(object_own);
 	if (text == NULL)
