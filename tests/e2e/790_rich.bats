@@ -46,6 +46,7 @@ all_recorded() {
 		fail "$1: not so in the log:" "$(comm -23 "$LAB/tmp/seen" "$LAB/tmp/recorded")" "log:" "$(cat "$LAB/tmp/recorded")"
 }
 
+# bats test_tags=smoke
 @test "TLS version, JA4 and Community IDs are those that others compute from the packets" {
 	capture
 	for family in 4 6; do
@@ -161,6 +162,9 @@ time.sleep(60)
 	posternd_kill9_all
 	posternd_start --progress-ms $PROGRESS_MS
 	log_has count '.end == "daemon_crash" and .bytes_out == 4321 and .bytes_in == 4321 and .packets_out > 0'
+	# A count that was written along the way is a change of its row like any other.
+	run -0 postern verify
+	matches "verification" '^OK' "$output"
 	# Counted once each: the sum over the rows is what was sent.
 	equal "bytes" 5555 "$(log_json count | jq -s '[.[].bytes_out // 0] | add')"
 }
