@@ -24,8 +24,8 @@
 #define CONNECTION_SQL                                                                                                 \
 	"INSERT INTO connections (id, seq, sandbox_id, ts, last_ts, count, proto, src, sport, dst, dport, name, "      \
 	"name_raw, name_source, verdict, reason, rule, detail, generation, alpn, flags, end, tls_version, ja4, "       \
-	"http_method, country, asn, as_org, dns_us, hello_us, community_id) VALUES "                                   \
-	"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "               \
+	"http_method, country, asn, as_org, dns_us, hello_us, community_id, domain) VALUES "                           \
+	"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "            \
 	"ON CONFLICT (id) "
 #define CLOSE_SQL                                                                                                      \
 	"UPDATE connections SET seq = ?2, closed_ts = CASE WHEN ?13 = 0 THEN NULL ELSE ?3 END, bytes_out = ?4, "       \
@@ -335,6 +335,42 @@ bind_community_id(struct binder *binder, const struct addr *src, uint16_t sport,
 		bind_null(binder);
 }
 
+/* Does what the guest said make a name? */
+static bool
+insert_measure(const uint8_t *bytes, size_t len, struct name *ret_name, struct name_measure *ret_measure)
+{
+	if (len == 0 || !insert_name_is_plain(bytes, len) || name_canonical(bytes, len, ret_name) != NAME_OK)
+		return false;
+	name_measure(ret_name, ret_measure);
+	return true;
+}
+
+/* The registered part of a name. */
+static void
+bind_domain(struct binder *binder, const uint8_t *bytes, size_t len)
+{
+	struct name_measure measure;
+	struct name name;
+
+	if (insert_measure(bytes, len, &name, &measure))
+		binder_note(
+		    binder, sqlite3_bind_text(binder->stmt, ++binder->at, measure.domain, -1, SQLITE_TRANSIENT));
+	else
+		bind_null(binder);
+}
+
+/* That, and the entropy of what is before it; two columns. */
+static void
+bind_measure(struct binder *binder, const uint8_t *bytes, size_t len)
+{
+	struct name_measure measure = {.entropy = 0};
+	struct name name;
+	bool is_name = insert_measure(bytes, len, &name, &measure);
+
+	bind_domain(binder, bytes, len);
+	bind_optional(binder, measure.entropy, is_name);
+}
+
 static int
 insert_flow(struct insert *insert, enum insert_statement which, const struct record_flow *flow)
 {
@@ -370,6 +406,7 @@ insert_flow(struct insert *insert, enum insert_statement which, const struct rec
 	bind_optional(&b, flow->dns_us, flow->dns_us != 0);
 	bind_optional(&b, flow->hello_us, flow->hello_us != 0);
 	bind_community_id(&b, &flow->src, flow->sport, &flow->dst, flow->dport, flow->proto);
+	bind_domain(&b, flow->name, flow->name_len);
 	return binder_run(insert, &b, CHAIN_CONNECTIONS);
 }
 
@@ -427,23 +464,6 @@ insert_close(struct insert *insert, enum insert_statement which, const struct re
 	bind_integer(&b, closed->verdict);
 	bind_up_community_id(insert, &b, closed);
 	return binder_run(insert, &b, CHAIN_CONNECTIONS);
-}
-
-/* The registered part of a canonical name and the entropy of what is before it; two columns. */
-static void
-bind_measure(struct binder *binder, const uint8_t *bytes, size_t len)
-{
-	struct name_measure measure;
-	struct name name;
-
-	if (len == 0 || !insert_name_is_plain(bytes, len) || name_canonical(bytes, len, &name) != NAME_OK) {
-		bind_null(binder);
-		bind_null(binder);
-		return;
-	}
-	name_measure(&name, &measure);
-	binder_note(binder, sqlite3_bind_text(binder->stmt, ++binder->at, measure.domain, -1, SQLITE_TRANSIENT));
-	bind_integer(binder, measure.entropy);
 }
 
 static int

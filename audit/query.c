@@ -11,7 +11,9 @@
 #include "audit/query.h"
 
 #include "audit/open.h"
+#include "audit/query_lead.h"
 #include "audit/query_row.h"
+#include "audit/query_scope.h"
 #include "audit/query_sql.h"
 #include "audit/schema.h"
 
@@ -25,6 +27,7 @@ struct query {
 	struct open_file file;
 	char log_id[QUERY_LOG_ID_MAX];
 	struct query_filter filter;
+	struct query_lead lead;                    /* to the rows of page */
 	sqlite3_stmt *page, *follow;               /* NULL until used */
 	int64_t cursor_ts, cursor_id, cursor_kind; /* rows up to here are done */
 	int64_t cursor_seq;                        /* following: newest change shown, or the newest at query_start */
@@ -123,17 +126,22 @@ query_is_stale(const struct query *query)
 
 enum query_shape { QUERY_SHAPE_PAGE, QUERY_SHAPE_NTH, QUERY_SHAPE_FOLLOW };
 
+/* at: which arm of the lead; following has none. */
 static void
-query_add_arm(sqlite3_str *sql, const struct query_filter *filter, const struct query_arm *arm, enum query_shape shape)
+query_add_arm(
+    sqlite3_str *sql, const struct query *query, const struct query_arm *arm, enum query_shape shape, size_t at)
 {
+	const struct query_filter *filter = &query->filter;
+
 	switch (shape) {
 	case QUERY_SHAPE_PAGE:
-		sqlite3_str_appendf(sql, "SELECT %s FROM %s t WHERE (t.ts, t.id, %u) > (:ts, :id, :kind)", arm->columns,
-		    arm->table, arm->kind);
+		sqlite3_str_appendf(sql, "SELECT %s", arm->columns);
+		query_lead_from(sql, &query->lead, arm, at);
+		sqlite3_str_appendf(sql, " AND (t.ts, t.id, %u) > (:ts, :id, :kind)", arm->kind);
 		break;
 	case QUERY_SHAPE_NTH:
-		sqlite3_str_appendf(
-		    sql, "SELECT %u AS kind, t.id AS id, t.ts AS ts FROM %s t WHERE 1", arm->kind, arm->table);
+		sqlite3_str_appendf(sql, "SELECT %u AS kind, t.id AS id, t.ts AS ts", arm->kind);
+		query_lead_from(sql, &query->lead, arm, at);
 		break;
 	case QUERY_SHAPE_FOLLOW:
 		sqlite3_str_appendf(sql, "SELECT %s FROM %s t INDEXED BY %s_seq WHERE t.seq > :seq", arm->columns,
@@ -169,16 +177,17 @@ static int
 query_prepare(struct query *query, enum query_shape shape, sqlite3_stmt **ret_stmt, struct error *err)
 {
 	const struct query_filter *filter = &query->filter;
+	size_t arms = shape == QUERY_SHAPE_FOLLOW ? 1 : query_lead_arms(&query->lead);
 	sqlite3_str *sql = sqlite3_str_new(query->file.db);
 	char *text;
 	int rc = SQLITE_OK;
 
 	for (size_t i = 0; i < QUERY_KINDS; i++) {
-		if (!query_sql_wanted(filter, &query_arms[i]))
-			continue;
-		if (sqlite3_str_length(sql) > 0)
-			sqlite3_str_appendall(sql, " UNION ALL ");
-		query_add_arm(sql, filter, &query_arms[i], shape);
+		for (size_t at = 0; at < arms && query_sql_wanted(filter, &query_arms[i]); at++) {
+			if (sqlite3_str_length(sql) > 0)
+				sqlite3_str_appendall(sql, " UNION ALL ");
+			query_add_arm(sql, query, &query_arms[i], shape, at);
+		}
 	}
 	if (sqlite3_str_length(sql) > 0)
 		query_add_order(sql, shape);
@@ -192,6 +201,7 @@ query_prepare(struct query *query, enum query_shape shape, sqlite3_stmt **ret_st
 	if (rc != SQLITE_OK)
 		return schema_error(err, query->file.db, query->file.path);
 	query_sql_bind(*ret_stmt, filter);
+	query_lead_bind(*ret_stmt, &query->lead);
 	query_sql_bind_integer(*ret_stmt, ":page", QUERY_PAGE);
 	query_sql_bind_integer(*ret_stmt, ":last", filter->last > INT64_MAX ? INT64_MAX : (int64_t)filter->last);
 	query_sql_bind_integer(*ret_stmt, ":seq", query->cursor_seq);
@@ -292,7 +302,7 @@ query_start(struct query *query, const struct query_filter *filter, struct error
 	if (query_resolve_sandboxes(query, err) < 0 || query_newest_seq(query, err) < 0)
 		return -1;
 	query->cursor_seq = query->newest_seq;
-	if (query_find_nth(query, err) < 0)
+	if (query_lead_choose(query->file.db, &query->filter, &query->lead, err) < 0 || query_find_nth(query, err) < 0)
 		return -1;
 	return query_prepare(query, QUERY_SHAPE_PAGE, &query->page, err);
 }
@@ -415,6 +425,56 @@ query_seek(struct query *query, const char *cursor, enum query_seek_result *ret_
 	query_drop_rows(query);
 	query->page_was_last = true;
 	query->cursor_seq = seq;
+	return 0;
+}
+
+int
+query_scope_error(struct query *query, struct error *err)
+{
+	return schema_error(err, query->file.db, query->file.path);
+}
+
+const struct query_filter *
+query_scope_filter(const struct query *query)
+{
+	return &query->filter;
+}
+
+int
+query_scope_prepare(struct query *query, const char *before, const char *const columns[QUERY_KINDS], const char *after,
+    sqlite3_stmt **ret_stmt, struct error *err)
+{
+	const struct query_filter *filter = &query->filter;
+	sqlite3_str *sql = sqlite3_str_new(query->file.db);
+	const char *join = " (";
+	char *text;
+	int rc;
+
+	*ret_stmt = NULL;
+	sqlite3_str_appendall(sql, before);
+	for (size_t i = 0; i < QUERY_KINDS; i++) {
+		if (columns[i] == NULL || !query_sql_wanted(filter, &query_arms[i]))
+			continue;
+		for (size_t at = 0; at < query_lead_arms(&query->lead); at++) {
+			sqlite3_str_appendf(sql, "%sSELECT %s", join, columns[i]);
+			query_lead_from(sql, &query->lead, &query_arms[i], at);
+			if (filter->since_us != 0)
+				sqlite3_str_appendall(sql, " AND t.ts >= :since");
+			query_sql_conditions(sql, filter, &query_arms[i]);
+			join = " UNION ALL ";
+		}
+	}
+	sqlite3_str_appendf(sql, ") %s", after);
+	text = sqlite3_str_finish(sql);
+	if (text == NULL)
+		return error_sys(err, ENOMEM, "%s", query->file.path);
+	/* Without an arm there is nothing in the parentheses. */
+	rc = join[1] == '(' ? SQLITE_OK : sqlite3_prepare_v2(query->file.db, text, -1, ret_stmt, NULL);
+	sqlite3_free(text);
+	if (rc != SQLITE_OK)
+		return query_scope_error(query, err);
+	query_sql_bind(*ret_stmt, filter);
+	query_lead_bind(*ret_stmt, &query->lead);
 	return 0;
 }
 

@@ -126,7 +126,7 @@ query_filter_possible(const struct query_filter *filter)
 	return false;
 }
 
-static bool
+bool
 query_prefix_is_one(const struct prefix *prefix)
 {
 	return prefix->bits == (prefix->addr.family == 4 ? 32 : 128);
@@ -156,7 +156,9 @@ query_sql_term(sqlite3_str *sql, const struct query_term *term, const struct que
 		    sql, term->low == term->high ? "(%s = :a%d)" : "(%s BETWEEN :a%d AND :b%d)", what, n, n);
 		return;
 	case QUERY_FIELD_HOST:
-		sqlite3_str_appendf(sql, term->below ? "host_below(%s, :a%d)" : "(%s = :a%d)", what, n);
+		/* Whatever has no domain is no name. */
+		sqlite3_str_appendf(
+		    sql, term->below ? "(t.domain IS NOT NULL AND host_below(%s, :a%d))" : "(%s = :a%d)", what, n);
 		return;
 	case QUERY_FIELD_IP:
 		sqlite3_str_appendf(sql,

@@ -35,6 +35,9 @@ void query_sql_conditions(sqlite3_str *sql, const struct query_filter *filter, c
 void query_sql_any(
     sqlite3_str *sql, const struct query_filter *filter, const struct query_arm *arm, enum query_field field);
 
+/* Is it a single address? Its term then compares texts. */
+bool query_prefix_is_one(const struct prefix *prefix);
+
 /* Bind what the conditions name. Texts of the filter must stay while the statement is used. */
 void query_sql_bind(sqlite3_stmt *stmt, const struct query_filter *filter);
 

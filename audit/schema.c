@@ -67,6 +67,7 @@ static const char schema_tables[] =
     "	community_id TEXT,      -- of src and dst\n"
     "	up_src TEXT, up_sport INTEGER, -- our end of the connection to dst\n"
     "	up_community_id TEXT,   -- of that\n"
+    "	domain TEXT,            -- the part of name that is registered\n"
     "	end INTEGER NOT NULL    -- ends; 0: still open\n"
     ") STRICT;\n"
     "CREATE INDEX connections_sandbox ON connections (sandbox_id, ts);\n"
@@ -158,6 +159,19 @@ const char schema_tables_2[] =
     "	ts INTEGER NOT NULL     -- first used\n"
     ") STRICT;\n";
 
+/* Each is the way to some question's rows in the order of time, see audit/query_lead.c. A row that was allowed is in none
+ * of the partial ones. */
+const char schema_indexes[] = "CREATE INDEX connections_domain ON connections (domain, ts) WHERE domain IS NOT NULL;\n"
+			      "CREATE INDEX connections_dst ON connections (dst, ts);\n"
+			      "CREATE INDEX connections_src ON connections (src, ts);\n"
+			      "CREATE INDEX connections_denied ON connections (ts) WHERE verdict <> 0;\n"
+			      "CREATE INDEX connections_reason ON connections (reason, ts) WHERE reason <> 0;\n"
+			      "CREATE INDEX dns_domain ON dns (domain, ts) WHERE domain IS NOT NULL;\n"
+			      "CREATE INDEX dns_dst ON dns (server, ts);\n"
+			      "CREATE INDEX dns_src ON dns (src, ts);\n"
+			      "CREATE INDEX dns_denied ON dns (ts) WHERE verdict <> 0;\n"
+			      "CREATE INDEX dns_reason ON dns (reason, ts) WHERE reason <> 0;\n";
+
 /* Microseconds -> RFC 3339, UTC. */
 #define TIME_TEXT(column)                                                                                              \
 	"CASE WHEN " column " IS NOT NULL THEN strftime('%Y-%m-%dT%H:%M:%S', " column " / 1000000, 'unixepoch') "      \
@@ -180,7 +194,7 @@ const char schema_views[] =
     "	t.country, t.asn, t.as_org, t.count, " TIME_TEXT("t.last_ts") " AS last_time, t.bytes_out, t.bytes_in,\n"
     "	t.packets_out, t.packets_in, t.dns_us, t.hello_us, t.connect_us, t.first_byte_us, t.duration_us,\n"
     "	" TIME_TEXT("t.closed_ts") " AS closed_time, e.word AS end, t.community_id, t.up_src, t.up_sport,\n"
-    "	t.up_community_id\n"
+    "	t.up_community_id, t.domain, t.ts\n"
     "	FROM connections t LEFT JOIN sandboxes s ON s.id = t.sandbox_id LEFT JOIN verdicts v ON v.id = t.verdict\n"
     "	LEFT JOIN reasons r ON r.id = t.reason LEFT JOIN name_sources n ON n.id = t.name_source\n"
     "	LEFT JOIN ends e ON e.id = t.end;\n"
@@ -194,12 +208,12 @@ const char schema_views[] =
     "	CASE t.rcode WHEN 0 THEN 'NOERROR' WHEN 1 THEN 'FORMERR' WHEN 2 THEN 'SERVFAIL' WHEN 3 THEN 'NXDOMAIN'\n"
     "	WHEN 4 THEN 'NOTIMP' WHEN 5 THEN 'REFUSED' ELSE 'RCODE' || t.rcode END AS rcode,\n"
     "	t.ede, t.answers, t.ttl, t.upstream_us, t.leases, t.domain, t.entropy / 100.0 AS entropy, t.rule, t.detail, t.generation, t.count,\n"
-    "	" PROTO_TEXT("t.transport") " AS transport, t.src, t.sport, t.server\n"
+    "	" PROTO_TEXT("t.transport") " AS transport, t.src, t.sport, t.server, t.ts\n"
     "	FROM dns t LEFT JOIN sandboxes s ON s.id = t.sandbox_id LEFT JOIN verdicts v ON v.id = t.verdict\n"
     "	LEFT JOIN reasons r ON r.id = t.reason;\n"
 
     "CREATE VIEW v_events AS SELECT " ID_TEXT " AS id, " TIME_TEXT("t.ts") " AS time, s.name AS sandbox,\n"
-    "	k.word AS event, t.uid, t.detail\n"
+    "	k.word AS event, t.uid, t.detail, t.ts\n"
     "	FROM events t LEFT JOIN sandboxes s ON s.id = t.sandbox_id LEFT JOIN event_kinds k ON k.id = t.kind;\n"
 
     "CREATE VIEW v_sandboxes AS SELECT t.id, t.name, t.kind, " TIME_TEXT("t.attached_ts") " AS attached_time,\n"
@@ -217,7 +231,7 @@ const char schema_views[] =
     "CREATE VIEW v_accounts AS SELECT " ID_TEXT " AS id, " TIME_TEXT("t.ts") " AS time, s.name AS sandbox, t.final,\n"
     "	t.connections, t.connections_allowed, t.connections_denied, t.connections_limited, t.connections_failed,\n"
     "	t.queries, t.queries_allowed, t.queries_denied, t.queries_limited, t.queries_failed,\n"
-    "	t.packets, t.packets_denied, t.packets_limited, t.packets_failed\n"
+    "	t.packets, t.packets_denied, t.packets_limited, t.packets_failed, t.ts\n"
     "	FROM accounts t LEFT JOIN sandboxes s ON s.id = t.sandbox_id;\n"
 
     "CREATE VIEW v_seals AS SELECT t.n, " TIME_TEXT("t.ts") " AS time, t.first_seq, t.last_seq,\n"
@@ -225,10 +239,10 @@ const char schema_views[] =
 
     "CREATE VIEW v_log AS\n"
     "	SELECT time, sandbox, 'connection' AS kind, verdict, reason,\n"
-    "	coalesce(name, dst, '-') || ':' || dport AS what, rule, detail, id FROM v_connections\n"
-    "	UNION ALL SELECT time, sandbox, 'dns', verdict, reason, qtype || ' ' || coalesce(qname, '.'), rule, answers, id\n"
+    "	coalesce(name, dst, '-') || ':' || dport AS what, rule, detail, id, ts FROM v_connections\n"
+    "	UNION ALL SELECT time, sandbox, 'dns', verdict, reason, qtype || ' ' || coalesce(qname, '.'), rule, answers, id, ts\n"
     "	FROM v_dns\n"
-    "	UNION ALL SELECT time, sandbox, 'event', NULL, NULL, event, NULL, detail, id FROM v_events;\n";
+    "	UNION ALL SELECT time, sandbox, 'event', NULL, NULL, event, NULL, detail, id, ts FROM v_events;\n";
 /* clang-format on */
 
 int
@@ -310,8 +324,8 @@ schema_create(sqlite3 *db, struct error *err)
 	snprintf(pragmas, sizeof(pragmas), "PRAGMA application_id = %d; PRAGMA user_version = %d;",
 	    SCHEMA_APPLICATION_ID, SCHEMA_VERSION);
 	if (schema_exec(db, "BEGIN IMMEDIATE", what, err) < 0 || schema_exec(db, schema_tables, what, err) < 0 ||
-	    schema_exec(db, schema_tables_2, what, err) < 0 || schema_exec(db, schema_views, what, err) < 0 ||
-	    schema_exec(db, pragmas, what, err) < 0)
+	    schema_exec(db, schema_tables_2, what, err) < 0 || schema_exec(db, schema_indexes, what, err) < 0 ||
+	    schema_exec(db, schema_views, what, err) < 0 || schema_exec(db, pragmas, what, err) < 0)
 		return -1;
 	if (schema_exec(db,
 		"INSERT INTO meta VALUES ('created_us', CAST(unixepoch() AS INTEGER) * 1000000),"

@@ -19,7 +19,7 @@
 	"id, seq, sandbox_id, ts, last_ts, count, proto, src, sport, dst, dport, name, name_raw, name_source, "        \
 	"verdict, reason, rule, detail, generation, alpn, flags, end, bytes_out, bytes_in, duration_us, closed_ts, "   \
 	"tls_version, ja4, http_method, country, asn, as_org, dns_us, hello_us, connect_us, first_byte_us, "           \
-	"packets_out, packets_in, community_id, up_src, up_sport, up_community_id"
+	"packets_out, packets_in, community_id, up_src, up_sport, up_community_id, domain"
 #define SCHEMA_DNS_COLUMNS                                                                                             \
 	"id, seq, sandbox_id, ts, count, transport, src, sport, server, qname, qname_raw, qtype, verdict, reason, "    \
 	"rule, detail, generation, rcode, ede, answers, ttl, upstream_us, leases, domain, entropy"
@@ -55,8 +55,9 @@ int schema_fill_words(sqlite3 *db, struct error *err);
 /* Run constant SQL; what begins the message. On failure an open transaction is rolled back. 0 or -1. */
 int schema_exec(sqlite3 *db, const char *sql, const char *what, struct error *err);
 
-/* The views, as CREATE statements, and the tables that came with version 2. */
+/* The views and the indexes that only searching needs, as CREATE statements, and the tables that came with version 2. */
 extern const char schema_views[];
+extern const char schema_indexes[];
 extern const char schema_tables_2[];
 
 /* Fill *err with "what: SQLite's message". A damaged file is ERROR_CORRUPT, a refused one ERROR_PERMISSION, all else

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* From version 1, which had neither chain nor seals: new columns are empty in its rows. Each row gets one link, for what it
+/* From version 1, which had neither chain nor seals: new columns are empty in its rows, but for what their names say. Each row gets one link, for what it
  * is now, in the order of the numbers it has; what had no number, sandboxes, comes last. */
 #include "audit/schema.h"
 
 #include "audit/chain.h"
+#include "audit/name_measure.h"
 
 #include <stdio.h>
 
@@ -25,14 +26,48 @@ static const char migrate_columns[] =
     "ALTER TABLE connections ADD COLUMN up_src TEXT;"
     "ALTER TABLE connections ADD COLUMN up_sport INTEGER;"
     "ALTER TABLE connections ADD COLUMN up_community_id TEXT;"
+    "ALTER TABLE connections ADD COLUMN domain TEXT;"
     "ALTER TABLE dns ADD COLUMN leases INTEGER;"
     "ALTER TABLE dns ADD COLUMN domain TEXT;"
     "ALTER TABLE dns ADD COLUMN entropy INTEGER;"
+    "UPDATE connections SET domain = name_domain(name) WHERE name IS NOT NULL;"
+    "UPDATE dns SET domain = name_domain(qname), entropy = name_entropy(qname) WHERE qname IS NOT NULL;"
     "ALTER TABLE sandboxes ADD COLUMN seq INTEGER NOT NULL DEFAULT 0;"
     "UPDATE sandboxes SET seq = n.newest + n.nth FROM (SELECT s.id AS id, row_number() OVER (ORDER BY s.id) AS nth, "
     "  (SELECT max(coalesce((SELECT max(seq) FROM connections), 0), coalesce((SELECT max(seq) FROM dns), 0), "
     "  coalesce((SELECT max(seq) FROM events), 0))) AS newest FROM sandboxes s) n WHERE n.id = sandboxes.id;"
     "INSERT INTO meta VALUES ('log_id', lower(hex(randomblob(16)))), ('pruned_through', 0)";
+
+/* The two figures of a name that newer rows have. NULL of what is no name. */
+static void
+migrate_measure(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	const void *text = sqlite3_value_text(argv[0]);
+	size_t len = (size_t)sqlite3_value_bytes(argv[0]);
+	struct name_measure measure;
+	struct name name;
+
+	(void)argc;
+	if (text == NULL || name_canonical(text, len, &name) != NAME_OK)
+		return;
+	name_measure(&name, &measure);
+	if (sqlite3_user_data(context) != NULL)
+		sqlite3_result_text(context, measure.domain, -1, SQLITE_TRANSIENT);
+	else
+		sqlite3_result_int64(context, measure.entropy);
+}
+
+static int
+migrate_functions(sqlite3 *db, const char *what, struct error *err)
+{
+	static char domain; /* its address says which of the two */
+
+	if (sqlite3_create_function(db, "name_domain", 1, SQLITE_UTF8, &domain, migrate_measure, NULL, NULL) !=
+		SQLITE_OK ||
+	    sqlite3_create_function(db, "name_entropy", 1, SQLITE_UTF8, NULL, migrate_measure, NULL, NULL) != SQLITE_OK)
+		return schema_error(err, db, what);
+	return 0;
+}
 
 /* Links of one table's rows. */
 static int
@@ -87,8 +122,9 @@ schema_migrate(sqlite3 *db, struct error *err)
 	char version[64];
 
 	snprintf(version, sizeof(version), "PRAGMA user_version = %d", SCHEMA_VERSION);
-	if (schema_exec(db, "BEGIN IMMEDIATE", what, err) < 0 || schema_exec(db, migrate_columns, what, err) < 0 ||
-	    schema_exec(db, schema_tables_2, what, err) < 0 || schema_exec(db, schema_views, what, err) < 0 ||
+	if (migrate_functions(db, what, err) < 0 || schema_exec(db, "BEGIN IMMEDIATE", what, err) < 0 ||
+	    schema_exec(db, migrate_columns, what, err) < 0 || schema_exec(db, schema_tables_2, what, err) < 0 ||
+	    schema_exec(db, schema_indexes, what, err) < 0 || schema_exec(db, schema_views, what, err) < 0 ||
 	    schema_exec(db, version, what, err) < 0)
 		return -1;
 	if (migrate_chain(db, what, err) < 0)

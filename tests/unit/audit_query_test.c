@@ -655,6 +655,147 @@ test_repeats_are_or_and_fields_are_and(void **state)
 	store_close(store);
 }
 
+/* What SQLite was asked last for a page or for its first row, and where. */
+static struct {
+	sqlite3 *db;
+	char sql[300000];
+} traced;
+
+static int
+trace(unsigned int event, void *context, void *stmt, void *sql)
+{
+	(void)event;
+	(void)sql;
+	if (strstr(sqlite3_sql(stmt), context) != NULL)
+		snprintf(traced.sql, sizeof(traced.sql), "%s", sqlite3_sql(stmt));
+	return 0;
+}
+
+static int
+trace_page(sqlite3 *db, char **ret_error, const struct sqlite3_api_routines *api)
+{
+	static char page[] = "ORDER BY ts, id, kind LIMIT";
+
+	(void)ret_error;
+	(void)api;
+	traced.db = db;
+	return sqlite3_trace_v2(db, SQLITE_TRACE_STMT, trace, page);
+}
+
+/* The plan of the page that a filter leads to, a line a step. */
+static const char *
+plan(const struct query_filter *filter)
+{
+	static char text[65536];
+	char *explain;
+	sqlite3_stmt *stmt;
+	struct query *query;
+	size_t len = 0;
+
+	assert_int_equal(sqlite3_auto_extension((void (*)(void))trace_page), SQLITE_OK);
+	query = open_query();
+	sqlite3_reset_auto_extension();
+	traced.sql[0] = text[0] = '\0';
+	ids(query, filter);
+	explain = sqlite3_mprintf("EXPLAIN QUERY PLAN %s", traced.sql);
+	assert_int_equal(sqlite3_prepare_v2(traced.db, explain, -1, &stmt, NULL), SQLITE_OK);
+	while (sqlite3_step(stmt) == SQLITE_ROW)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s\n", sqlite3_column_text(stmt, 3));
+	sqlite3_finalize(stmt);
+	sqlite3_free(explain);
+	query_close(query);
+	return text;
+}
+
+/* Each question goes by the index made for it, and no page is sorted: what a page costs does not depend on the log. */
+static void
+test_plans(void **state)
+{
+	struct query_term many[] = {{.field = QUERY_FIELD_HOST, .name = host("github.com")},
+	    {.field = QUERY_FIELD_HOST, .name = host("one.example")}};
+	struct query_term tree = {.field = QUERY_FIELD_HOST, .name = host("example"), .below = true};
+	struct query_term sandbox = text(QUERY_FIELD_SANDBOX, "task2", NULL);
+	struct query_term label = text(QUERY_FIELD_LABEL, "team", "red");
+	struct query_term reason = range(QUERY_FIELD_REASON, REASON_SPOOFED_SOURCE, REASON_SPOOFED_SOURCE);
+	struct query_term denied = range(QUERY_FIELD_DENIED, 1, INT64_MAX);
+	struct query_term id = range(QUERY_FIELD_ID, RECORD_ID(FIXTURE_EPOCH, 3), RECORD_ID(FIXTURE_EPOCH, 3));
+	struct query_term country = text(QUERY_FIELD_COUNTRY, "US", NULL);
+	struct query_term one = ip("140.82.121.4"), network = ip("140.82.112.0/20");
+	const struct {
+		struct query_filter filter;
+		const char *want[3];
+	} cases[] = {
+	    {{.kinds = 0}, {"connections_ts (ts>?)", "dns_ts (ts>?)", "events_ts (ts>?)"}},
+	    {{.terms = &sandbox, .term_count = 1},
+		{"connections_sandbox (sandbox_id=? AND ts>?)", "dns_sandbox (sandbox_id=? AND ts>?)",
+		    "events_sandbox (sandbox_id=? AND ts>?)"}},
+	    {{.terms = &label, .term_count = 1}, {"connections_sandbox (sandbox_id=? AND ts>?)"}},
+	    {{.terms = many, .term_count = 2}, {"connections_name (name=? AND ts>?)", "dns_name (qname=? AND ts>?)"}},
+	    {{.terms = &tree, .term_count = 1}, {"connections_domain (domain=? AND ts>?)"}},
+	    {{.terms = &one, .term_count = 1},
+		{"connections_dst (dst=? AND ts>?)", "connections_src (src=? AND ts>?)",
+		    "dns_dst (server=? AND ts>?)"}},
+	    {{.terms = &network, .term_count = 1}, {"connections_dst (dst=? AND ts>?)"}},
+	    {{.terms = &reason, .term_count = 1}, {"connections_reason (reason=? AND ts>?)"}},
+	    {{.terms = &denied, .term_count = 1}, {"connections_denied (ts>?)", "dns_denied (ts>?)"}},
+	    {{.terms = &id, .term_count = 1}, {"INTEGER PRIMARY KEY (rowid=?)"}},
+	    {{.terms = &country, .term_count = 1}, {"connections_ts (ts>?)"}},
+	    {{.kinds = 0, .since_us = FIXTURE_TS, .until_us = FIXTURE_TS + 1000000},
+		{"connections_ts (ts>? AND ts<?)"}},
+	};
+	struct store *store = make_fields();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *got = plan(&cases[i].filter);
+
+		for (size_t j = 0; j < 3 && cases[i].want[j] != NULL; j++)
+			if (strstr(got, cases[i].want[j]) == NULL)
+				fail_msg("case %zu: no %s in\n%s", i, cases[i].want[j], got);
+		if (strstr(got, "SCAN t") != NULL || (strstr(got, "TEMP B-TREE") != NULL))
+			fail_msg("case %zu:\n%s", i, got);
+	}
+	store_close(store);
+}
+
+/* More values than arms: by what they have in common, and every row is still tested. */
+static void
+test_more_keys_than_a_statement_takes(void **state)
+{
+	struct query_term terms[QUERY_TERMS_MAX];
+	struct query_filter filter = {.terms = terms, .term_count = 40};
+	struct store *store = make_fields();
+	struct query *query = open_query();
+	char name[32];
+
+	(void)state;
+	for (size_t i = 0; i < filter.term_count; i++) {
+		snprintf(name, sizeof(name), "host%zu.example", i);
+		terms[i] = (struct query_term){.field = QUERY_FIELD_HOST, .name = host(i == 30 ? "github.com" : name)};
+	}
+	assert_string_equal(ids(query, &filter), "1");
+	query_close(query);
+	assert_non_null(strstr(plan(&filter), "connections_domain (domain=? AND ts>?)"));
+	store_close(store);
+}
+
+/* A row that two keys lead to comes once. */
+static void
+test_a_row_comes_once(void **state)
+{
+	struct query_term terms[] = {ip("140.82.121.4"), ip("172.16.0.2"), ip("140.82.112.0/20"), ip("8.8.8.8")};
+	struct query_filter filter = {.terms = terms, .term_count = 4};
+	struct store *store = make_fields();
+	struct query *query = open_query();
+
+	(void)state;
+	assert_string_equal(ids(query, &filter), "1 2 3 5 6");
+	terms[0] = ip("0.0.0.0/0");
+	assert_string_equal(ids(query, &filter), "1 2 3 5 6");
+	query_close(query);
+	store_close(store);
+}
+
 /* One cursor after the other, through readers that come and go. */
 static void
 test_a_cursor_goes_on_without_loss_or_repeats(void **state)
@@ -849,6 +990,9 @@ main(void)
 	    QUERY_TEST(test_what_is_no_audit_log_is_refused),
 	    QUERY_TEST(test_each_field_and_its_negation),
 	    QUERY_TEST(test_repeats_are_or_and_fields_are_and),
+	    QUERY_TEST(test_plans),
+	    QUERY_TEST(test_more_keys_than_a_statement_takes),
+	    QUERY_TEST(test_a_row_comes_once),
 	    QUERY_TEST(test_a_cursor_goes_on_without_loss_or_repeats),
 	    QUERY_TEST(test_a_cursor_in_the_middle_of_a_page),
 	    QUERY_TEST(test_cursors_know_their_log),

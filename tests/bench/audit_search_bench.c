@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* How long the usual questions to a large audit log take. Makes a file of AUDIT_BENCH_ROWS rows (1000000) in
+ * AUDIT_BENCH_DIR (/var/tmp), 1,000 sandboxes and 30 days, asks it, and removes it; AUDIT_BENCH_KEEP=1 keeps it. Each question is asked
+ * once cold (the file dropped from the page cache) and then warm. Exits with 1 when a warm one took more than a second. */
+#include "tests/bench/audit_fill.h"
+
+#include "audit/query.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define QUESTION_MS_MAX 1000.0
+
+static bool missed;
+
+static double
+now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec * 1000 + (double)ts.tv_nsec / 1e6;
+}
+
+/* Out of the page cache. */
+static void
+chill(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	fdatasync(fd);
+	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	close(fd);
+}
+
+static void
+die(const struct error *err)
+{
+	fprintf(stderr, "%s\n", err->text);
+	exit(2);
+}
+
+struct question {
+	const char *what;
+	struct query_term terms[3];
+	size_t count;
+	int64_t since_us, until_us;
+	uint64_t last;
+	bool follow;
+};
+
+/* Milliseconds from opening the file to its last row. */
+static double
+ask(const char *path, const struct question *question, uint64_t *ret_rows)
+{
+	struct query_filter filter = {.terms = question->terms,
+	    .term_count = question->count,
+	    .since_us = question->since_us,
+	    .until_us = question->until_us,
+	    .last = question->last,
+	    .will_follow = question->follow};
+	const struct query_row *row;
+	double start = now_ms();
+	struct query *query;
+	struct error err;
+	int rc;
+
+	*ret_rows = 0;
+	query = query_open(path, &err);
+	if (query == NULL || query_start(query, &filter, &err) < 0)
+		die(&err);
+	while ((rc = query_next(query, &row, &err)) == 1)
+		++*ret_rows;
+	if (rc == 0 && question->follow)
+		while ((rc = query_follow(query, &row, &err)) == 1)
+			++*ret_rows;
+	if (rc < 0)
+		die(&err);
+	query_close(query);
+	return now_ms() - start;
+}
+
+static void
+show(const char *path, const struct question *question)
+{
+	uint64_t rows;
+	double cold, warm;
+
+	chill(path);
+	cold = ask(path, question, &rows);
+	ask(path, question, &rows);
+	warm = ask(path, question, &rows);
+	printf("%-56s %8" PRIu64 " rows %9.1f ms cold %9.1f ms warm%s\n", question->what, rows, cold, warm,
+	    warm > QUESTION_MS_MAX ? "  MISSED" : "");
+	fflush(stdout);
+	missed = missed || warm > QUESTION_MS_MAX;
+}
+
+static struct query_term
+host_term(const char *text, bool below)
+{
+	struct query_term term = {.field = QUERY_FIELD_HOST, .below = below};
+
+	name_canonical(text, strlen(text), &term.name);
+	return term;
+}
+
+static struct query_term
+ip_term(const char *text)
+{
+	struct query_term term = {.field = QUERY_FIELD_IP};
+
+	if (!prefix_parse(text, strlen(text), &term.prefix))
+		abort();
+	return term;
+}
+
+static void
+ask_all(const char *path)
+{
+	const struct query_term denied = {.field = QUERY_FIELD_DENIED, .low = 1, .high = INT64_MAX};
+	const struct query_term ech = {.field = QUERY_FIELD_REASON, .low = REASON_ECH, .high = REASON_ECH};
+	const struct query_term mismatch = {
+	    .field = QUERY_FIELD_REASON, .low = REASON_SNI_MISMATCH, .high = REASON_SNI_MISMATCH};
+	const struct query_term sandbox = {.field = QUERY_FIELD_SANDBOX, .text = "task500"};
+	const struct query_term label = {.field = QUERY_FIELD_LABEL, .text = "team", .value = "t7"};
+	const int64_t day = FILL_START_US + 20 * FILL_DAY_US, hour = FILL_DAY_US / 24;
+	const struct question questions[] = {
+	    {"one sandbox's hour", {sandbox}, 1, day, day + hour, 0, false},
+	    {"one sandbox's day", {sandbox}, 1, day, day + FILL_DAY_US, 0, false},
+	    {"the last 50", {{0}}, 0, 0, 0, 50, false},
+	    {"-f: the last 200 and what follows", {{0}}, 0, 0, 0, 200, true},
+	    {"the last 200 denials", {denied}, 1, 0, 0, 200, false},
+	    {"all denials of a popular name", {host_term("host0.site0.example", false), denied}, 2, 0, 0, 0, false},
+	    {"all denials of a name always refused", {host_term("host0.site9.example", false), denied}, 2, 0, 0, 0,
+		false},
+	    {"all of a rare name", {host_term("host4.site3999.example", false)}, 1, 0, 0, 0, false},
+	    {"a name that nobody asked for", {host_term("no.such.example", false)}, 1, 0, 0, 0, false},
+	    {"all below a rare domain", {host_term("site3990.example", true)}, 1, 0, 0, 0, false},
+	    {"the last 200 below a popular domain", {host_term("site1.example", true)}, 1, 0, 0, 200, false},
+	    {"one address", {ip_term("93.1.2.10")}, 1, 0, 0, 0, false},
+	    {"an address that nobody dialled", {ip_term("9.9.9.9")}, 1, 0, 0, 0, false},
+	    {"a small network", {ip_term("95.7.4.0/24")}, 1, 0, 0, 0, false},
+	    {"a network of IPv6, last 200", {ip_term("2606:4700:7::/48")}, 1, 0, 0, 200, false},
+	    {"a reason that never came", {ech}, 1, 0, 0, 0, false},
+	    {"a frequent reason, last 200", {mismatch}, 1, 0, 0, 200, false},
+	    {"a label's sandboxes, an hour", {label}, 1, day, day + hour, 0, false},
+	    {"a label's denials of a name, a day", {label, host_term("host0.site9.example", false), denied}, 3, day,
+		day + FILL_DAY_US, 0, false},
+	};
+
+	for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++)
+		show(path, &questions[i]);
+}
+
+int
+main(void)
+{
+	const char *dir = getenv("AUDIT_BENCH_DIR"), *rows_text = getenv("AUDIT_BENCH_ROWS");
+	uint64_t rows = rows_text == NULL ? 1000000 : strtoull(rows_text, NULL, 10);
+	char path[4096];
+	struct stat st;
+	double start = now_ms();
+
+	snprintf(path, sizeof(path), "%s/postern-audit-bench.db", dir == NULL ? "/var/tmp" : dir);
+	if (stat(path, &st) < 0) {
+		fill_make(path, rows);
+		if (stat(path, &st) < 0)
+			return 2;
+		printf("%" PRIu64 " rows, %.1f GB, made in %.0f s\n", rows, (double)st.st_size / 1e9,
+		    (now_ms() - start) / 1000);
+	}
+	ask_all(path);
+	if (getenv("AUDIT_BENCH_KEEP") == NULL) {
+		char beside[4200];
+
+		unlink(path);
+		snprintf(beside, sizeof(beside), "%s-wal", path);
+		unlink(beside);
+		snprintf(beside, sizeof(beside), "%s-shm", path);
+		unlink(beside);
+	}
+	return missed ? 1 : 0;
+}
