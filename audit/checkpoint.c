@@ -4,7 +4,7 @@
  * there is always a last commit that is not copied yet, and the log would grow for ever: so beyond
  * CHECKPOINT_FRAMES_CUT, right after a checkpoint of ours, the writer itself copies the few pages that are left and
  * starts the log anew (between two transactions; it waits for nobody). A reader that holds an old snapshot for long
- * prevents that; it costs disk space, and is warned about (CASES F-23).
+ * prevents that; it costs disk space, is told by an alarm, and in the end the store takes no more (CASES F-23).
  *
  * A large database that was not closed in order is checked through here, too, while it is already in use: seconds for
  * each GiB in which the thread makes no checkpoint, so the log grows and is cut afterwards. */
@@ -30,6 +30,7 @@ struct checkpoint {
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t cond;
+	struct checkpoint_limits limits;
 	bool wanted, stopping;
 	bool check_due; /* now; after a failure of the check itself: after the next checkpoint */
 	bool check_failed;
@@ -38,6 +39,28 @@ struct checkpoint {
 	bool cut_due;
 	struct checkpoint_state state;
 };
+
+static uint64_t
+checkpoint_limit(uint64_t usual, uint64_t max, uint64_t share)
+{
+	uint64_t limit = max / share;
+
+	if (limit == 0)
+		limit = 1;
+	return limit < usual ? limit : usual;
+}
+
+struct checkpoint_limits
+checkpoint_limits(uint64_t max)
+{
+	return (struct checkpoint_limits){
+	    .run = checkpoint_limit(CHECKPOINT_FRAMES, max, 128),
+	    .cut = checkpoint_limit(CHECKPOINT_FRAMES_CUT, max, 32),
+	    .left = checkpoint_limit(CHECKPOINT_FRAMES_LEFT, max, 256),
+	    .alarm = checkpoint_limit(CHECKPOINT_FRAMES_ALARM, max, 8),
+	    .max = max,
+	};
+}
 
 /* Mutex held, but not while SQLite works. */
 static void
@@ -58,7 +81,7 @@ checkpoint_run(struct checkpoint *checkpoint)
 	}
 	checkpoint->state.runs += rc == SQLITE_OK;
 	checkpoint->check_due |= checkpoint->check_failed;
-	checkpoint->cut_due = rc == SQLITE_OK && checkpoint->state.frames > CHECKPOINT_FRAMES_CUT;
+	checkpoint->cut_due = rc == SQLITE_OK && checkpoint->state.frames > checkpoint->limits.cut;
 }
 
 /* Likewise. */
@@ -131,7 +154,7 @@ checkpoint_spawn(struct checkpoint *checkpoint, struct error *err)
 }
 
 struct checkpoint *
-checkpoint_start(const char *path, bool check, struct error *err)
+checkpoint_start(const char *path, const struct checkpoint_limits *limits, bool check, struct error *err)
 {
 	struct checkpoint *checkpoint = calloc(1, sizeof(*checkpoint));
 
@@ -139,7 +162,8 @@ checkpoint_start(const char *path, bool check, struct error *err)
 		error_sys(err, ENOMEM, "cannot start checkpoints");
 		return NULL;
 	}
-	checkpoint->next_frames = CHECKPOINT_FRAMES;
+	checkpoint->limits = *limits;
+	checkpoint->next_frames = limits->run;
 	checkpoint->check_due = check;
 	pthread_mutex_init(&checkpoint->mutex, NULL);
 	pthread_cond_init(&checkpoint->cond, NULL);
@@ -181,19 +205,27 @@ checkpoint_stop(struct checkpoint *checkpoint)
 	free(checkpoint);
 }
 
+/* The log starts from its beginning. */
+static void
+checkpoint_begin_anew(struct checkpoint *checkpoint)
+{
+	checkpoint->next_frames = checkpoint->limits.run;
+	checkpoint->done_frames = 0;
+	checkpoint->cut_due = false;
+	checkpoint->state.frames = 0;
+	checkpoint->state.blocked = false;
+}
+
 void
 checkpoint_note(struct checkpoint *checkpoint, uint64_t frames)
 {
 	pthread_mutex_lock(&checkpoint->mutex);
-	if (frames < checkpoint->state.frames) { /* the log began anew */
-		checkpoint->next_frames = CHECKPOINT_FRAMES;
-		checkpoint->done_frames = 0;
-		checkpoint->cut_due = false;
-	}
+	if (frames < checkpoint->state.frames)
+		checkpoint_begin_anew(checkpoint);
 	checkpoint->state.frames = frames;
-	/* While a reader keeps the log growing, once for each CHECKPOINT_FRAMES is enough. */
+	/* While a reader keeps the log growing, once for each such length is enough. */
 	if (frames >= checkpoint->next_frames) {
-		checkpoint->next_frames = frames + CHECKPOINT_FRAMES;
+		checkpoint->next_frames = frames + checkpoint->limits.run;
 		checkpoint->wanted = true;
 		pthread_cond_signal(&checkpoint->cond);
 	}
@@ -216,8 +248,8 @@ checkpoint_cut_due(struct checkpoint *checkpoint)
 	pthread_mutex_lock(&checkpoint->mutex);
 	/* Few pages are left, or the batches are so large that there never are few. */
 	due = checkpoint->cut_due &&
-	    (checkpoint->state.frames <= checkpoint->done_frames + CHECKPOINT_FRAMES_LEFT ||
-		checkpoint->state.frames > CHECKPOINT_FRAMES_MAX);
+	    (checkpoint->state.frames <= checkpoint->done_frames + checkpoint->limits.left ||
+		checkpoint->state.frames > checkpoint->limits.alarm);
 	/* Once for each checkpoint: a reader in the way is not asked at every commit. */
 	if (due)
 		checkpoint->cut_due = false;
@@ -226,9 +258,12 @@ checkpoint_cut_due(struct checkpoint *checkpoint)
 }
 
 void
-checkpoint_cut_done(struct checkpoint *checkpoint, bool blocked)
+checkpoint_cut_done(struct checkpoint *checkpoint, enum checkpoint_cut cut)
 {
 	pthread_mutex_lock(&checkpoint->mutex);
-	checkpoint->state.blocked += blocked && checkpoint->state.frames > CHECKPOINT_FRAMES_MAX;
+	if (cut == CHECKPOINT_CUT_DONE)
+		checkpoint_begin_anew(checkpoint);
+	checkpoint->state.blocked =
+	    cut == CHECKPOINT_CUT_BLOCKED && checkpoint->state.frames > checkpoint->limits.alarm;
 	pthread_mutex_unlock(&checkpoint->mutex);
 }

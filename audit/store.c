@@ -22,6 +22,7 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,9 @@ struct store {
 	struct store_seal seal;
 	sqlite3_stmt *begin, *commit, *rollback;
 	struct checkpoint *checkpoint; /* NULL until started */
-	int64_t last_known_us;         /* newest time in the file when it was opened */
+	struct checkpoint_limits limits;
+	uint64_t log_frames;   /* in the log after the last commit */
+	int64_t last_known_us; /* newest time in the file when it was opened */
 	bool must_reopen;
 	bool check_due; /* the whole file is still to be checked, by the checkpoint thread */
 };
@@ -75,6 +78,7 @@ store_hook(void *context, sqlite3 *db, const char *name, int frames)
 
 	(void)db;
 	(void)name;
+	store->log_frames = frames < 0 ? 0 : (uint64_t)frames;
 	if (store->checkpoint != NULL && frames >= 0)
 		checkpoint_note(store->checkpoint, (uint64_t)frames);
 	return SQLITE_OK;
@@ -265,6 +269,7 @@ store_open(const char *path, struct store_opening *ret_opening, struct error *er
 		error_sys(err, ENOMEM, "%s", path);
 		return NULL;
 	}
+	store->limits = checkpoint_limits(CHECKPOINT_FRAMES_MAX);
 	if (store_file_lock(&store->file, path, err) < 0) {
 		store_close(store);
 		return NULL;
@@ -297,11 +302,17 @@ store_close(struct store *store)
 	free(store);
 }
 
+void
+store_limit_log(struct store *store, uint64_t bytes)
+{
+	store->limits = checkpoint_limits(bytes / CHECKPOINT_FRAME_BYTES);
+}
+
 int
 store_start_checkpoints(struct store *store, struct error *err)
 {
 	if (store->checkpoint == NULL)
-		store->checkpoint = checkpoint_start(store->file.path, store->check_due, err);
+		store->checkpoint = checkpoint_start(store->file.path, &store->limits, store->check_due, err);
 	return store->checkpoint == NULL ? -1 : 0;
 }
 
@@ -412,13 +423,49 @@ store_fail(struct store *store, int rc, struct error *err)
 	return -1;
 }
 
+/* Copy the rest and start the log anew with the next commit. Waits so long for a reader or the other thread. */
+static void
+store_cut_within(struct store *store, int ms)
+{
+	enum checkpoint_cut cut = CHECKPOINT_CUT_FAILED;
+	int rc;
+
+	if (store_has_batch(store))
+		return;
+	sqlite3_busy_timeout(store->db, ms);
+	rc = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+	sqlite3_busy_timeout(store->db, STORE_BUSY_MS);
+	if (rc == SQLITE_OK) {
+		store->log_frames = 0;
+		cut = CHECKPOINT_CUT_DONE;
+	} else if (rc == SQLITE_BUSY) {
+		cut = CHECKPOINT_CUT_BLOCKED;
+	}
+	if (store->checkpoint != NULL)
+		checkpoint_cut_done(store->checkpoint, cut);
+}
+
+void
+store_cut(struct store *store)
+{
+	store_cut_within(store, 0);
+}
+
 static int
 store_begin(struct store *store, struct error *err)
 {
 	int rc = SQLITE_OK;
 
-	if (!store_has_batch(store))
-		rc = store_step(store->begin);
+	if (store_has_batch(store))
+		return 0;
+	/* The thread that makes checkpoints may be what is in the way. */
+	if (store->log_frames > store->limits.max)
+		store_cut_within(store, STORE_CUT_MS);
+	if (store->log_frames > store->limits.max)
+		return error_set(err, ERROR_SYSTEM,
+		    "%s-wal has grown to %" PRIu64 " MiB and cannot be cut while a reader holds an old view of it",
+		    store->file.path, store->log_frames * CHECKPOINT_FRAME_BYTES >> 20);
+	rc = store_step(store->begin);
 	return rc == SQLITE_OK ? 0 : store_fail(store, rc, err);
 }
 
@@ -582,18 +629,6 @@ store_shrink(struct store *store, unsigned int pages, struct error *err)
 	return 1;
 }
 
-/* Copy the rest and start the log anew with the next commit, without waiting for a reader or the other thread. */
-static void
-store_cut_log(struct store *store)
-{
-	int rc;
-
-	sqlite3_busy_timeout(store->db, 0);
-	rc = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
-	sqlite3_busy_timeout(store->db, STORE_BUSY_MS);
-	checkpoint_cut_done(store->checkpoint, rc == SQLITE_BUSY);
-}
-
 int
 store_commit(struct store *store, struct error *err)
 {
@@ -613,7 +648,7 @@ store_commit(struct store *store, struct error *err)
 	insert_committed(&store->insert);
 	store_seal_committed(&store->seal);
 	if (store->checkpoint != NULL && checkpoint_cut_due(store->checkpoint))
-		store_cut_log(store);
+		store_cut(store);
 	return 0;
 }
 

@@ -16,6 +16,8 @@
 
 /* A statement waits this long for another process's write lock; then the log counts as not writable. */
 #define STORE_BUSY_MS 2000
+/* So long for a log that is too long to be cut; then it counts as not writable, too. */
+#define STORE_CUT_MS 200
 /* Files set aside in one second: beyond it opening fails. */
 #define STORE_SET_ASIDE_MAX 100
 /* A file that was not closed in order is checked through before it is used up to this size, 32 MiB: 0.15 s. A larger one
@@ -43,12 +45,16 @@ struct store *store_open(const char *path, struct store_opening *ret_opening, st
 /* Rolls back what is not committed. The -wal and -shm files stay, for readers that cannot make them. Accepts NULL. */
 void store_close(struct store *store);
 
+/* How long the write-ahead log may become, in bytes, before nothing more is taken: a reader that holds an old view keeps it
+ * growing. Default: CHECKPOINT_FRAMES_MAX. Before store_start_checkpoints. */
+void store_limit_log(struct store *store, uint64_t bytes);
+
 /* Start the checkpoint thread, which also checks the rest of the file if there is one. Without it the log grows until the
  * store is closed, and the store is not closed in order. */
 int store_start_checkpoints(struct store *store, struct error *err);
 
-/* Add a record (record_valid has accepted it) to the open batch, beginning one if there is none. On failure returns -1:
- * with ERROR_USAGE the record alone was refused, with any other code the whole batch is rolled back. */
+/* Add a record (record_valid has accepted it) to the open batch, beginning one if there is none, which fails while the
+ * write-ahead log is too long. On failure returns -1: with ERROR_USAGE the record alone was refused, with any other code the whole batch is rolled back. */
 int store_add(struct store *store, const struct record *record, struct error *err);
 
 /* Close, as END_DAEMON_CRASH, open connections of epochs before this one, in the batch. Their time of closing is the last
@@ -75,6 +81,9 @@ int store_check(struct store *store, struct error *err);
  * the files were damaged. If they were, or the check in the checkpoint thread has found damage: -1, and the store must be
  * opened anew. Costs a fraction of a millisecond. */
 int store_look(struct store *store, struct error *err);
+
+/* Start the write-ahead log anew if no reader stands in the way; not within a batch. A commit does it by itself. */
+void store_cut(struct store *store);
 
 /* After a failure: try to write and remove 64 KiB. 0: the store can be used again. */
 int store_probe(struct store *store, struct error *err);

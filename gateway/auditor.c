@@ -45,8 +45,6 @@
 #define AUDITOR_SANDBOXES_MAX 4096
 /* At the end, how long records may still come. */
 #define AUDITOR_STOP_MS 2000
-/* A blocked checkpoint is told once in this time. */
-#define AUDITOR_WARN_MS 60000
 
 static struct {
 	const struct options *options;
@@ -65,12 +63,11 @@ static struct {
 	int64_t out_since_us; /* when writing failed; 0: it did not */
 	char out_why[256];
 	char still_why[256];   /* last said about it */
+	bool had_one;          /* it was open before */
 	bool replaced_pending; /* the event about it is not in the file yet */
 	struct store_opening opening;
 	struct record_sandbox *carried; /* sandboxes of the file that was lost */
 	size_t carried_count;
-	int64_t warned_ms;
-	uint64_t blocked_seen;
 	int64_t stop_by_ms;
 	struct loop_deferred commit;
 	struct loop_timer lazy_timer, retry_timer, tick_timer, stop_timer;
@@ -297,10 +294,16 @@ auditor_carry(void)
 
 /* Once, though it may take several openings until there is a file that takes the event. */
 static void
-auditor_note_opening(const struct store_opening *opening)
+auditor_note_opening(struct store_opening *opening)
 {
 	if (opening->created)
 		log_info("made a new database, %s", auditor.path);
+	/* Not even the lock file was there, which would have told the store so. */
+	if (opening->created && auditor.had_one && !opening->replaced && !auditor.replaced_pending) {
+		opening->replaced = true;
+		snprintf(opening->why, sizeof(opening->why), "the database is gone, and its directory");
+	}
+	auditor.had_one |= auditor.store != NULL;
 	if (!opening->replaced || (auditor.replaced_pending && opening->moved_to[0] == '\0'))
 		return;
 	log_warnx("DATABASE REPLACED: %s%s%s", opening->why, opening->moved_to[0] == '\0' ? "" : "; it is now ",
@@ -319,6 +322,8 @@ auditor_open(struct error *err)
 	if (auditor.store == NULL)
 		return -1;
 	store_set_signer(auditor.store, &auditor.signer);
+	if (auditor.options->wal_limit != 0)
+		store_limit_log(auditor.store, auditor.options->wal_limit);
 	if (auditor.confined && store_start_checkpoints(auditor.store, err) < 0) {
 		store_close(auditor.store);
 		auditor.store = NULL;
@@ -367,30 +372,15 @@ auditor_retry_handler(struct loop_timer *timer)
 }
 
 static void
-auditor_warn_blocked(void)
-{
-	struct checkpoint_state state;
-	int64_t now_ms = clock_mono_ms();
-
-	store_checkpoint_state(auditor.store, &state);
-	if (state.blocked == auditor.blocked_seen ||
-	    (auditor.warned_ms != 0 && now_ms - auditor.warned_ms < AUDITOR_WARN_MS))
-		return;
-	auditor.blocked_seen = state.blocked;
-	auditor.warned_ms = now_ms;
-	log_warnx("a reader holds an old view of %s: its -wal has grown to %llu MiB and cannot shrink", auditor.path,
-	    (unsigned long long)state.frames * 4096 >> 20);
-}
-
-static void
 auditor_tick_handler(struct loop_timer *timer)
 {
 	struct error err;
 
 	loop_timer_set(auditor.loop, timer, AUDITOR_TICK_MS);
+	if (auditor.store != NULL && !store_must_reopen(auditor.store))
+		auditor_alarm_look(auditor.store, auditor.path);
 	if (!auditor.writable)
 		return;
-	auditor_warn_blocked();
 	if (store_seal(auditor.store, false, &err) < 0) {
 		auditor_fail(&err);
 		return;

@@ -37,10 +37,20 @@ void auditor_own_record(struct record *ret_record, enum event_kind kind, json_t 
 /* Another detail for it. */
 void auditor_own_detail(struct record *record, json_t *detail);
 
+/* auditor_alarm.c */
+
+/* Each second while the log is open: does a reader keep it from shrinking? */
+void auditor_alarm_look(struct store *store, const char *path);
+/* MiB of a write-ahead log that cannot shrink; 0: there is no alarm. */
+uint32_t auditor_alarm_mib(void);
+
 /* auditor_prune.c */
 void auditor_prune_start(struct loop *loop, const struct options *options);
 
 /* auditor_sender.c */
+
+/* How things stand, to each sender. */
+void auditor_sender_all_tell(void);
 
 /* A sender's channel; takes fd. 0 or -errno. */
 int auditor_sender_add(struct loop *loop, const struct msg_channel *channel, int fd);

@@ -35,9 +35,16 @@ static size_t sender_count;
 static void
 sender_tell(struct sender *sender)
 {
-	struct msg_durable durable = {.seq = sender->durable_seq, .writable = auditor_is_writable()};
+	struct msg_durable durable = {.seq = sender->durable_seq, .writable = auditor_is_writable(), .wal_mib = auditor_alarm_mib()};
 
 	ipc_send(&sender->ipc, MSG_DURABLE, 0, &durable, sizeof(durable), NULL, 0);
+}
+
+void
+auditor_sender_all_tell(void)
+{
+	for (struct sender *sender = senders; sender != NULL; sender = sender->next)
+		sender_tell(sender);
 }
 
 void

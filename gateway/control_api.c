@@ -180,6 +180,10 @@ api_status_answer(struct control_job *job, const void *answer)
 	control_sandbox_each(control, api_collect_broken, broken);
 	missing = api_missing(control, status, json_array_size(broken));
 	control_sandbox_each(control, api_collect_learning, missing);
+	if (control->recorder.wal_mib > 0)
+		json_array_append_new(missing,
+		    json_sprintf("audit: a reader holds an old view of the log, its -wal has grown to %u MiB",
+			control->recorder.wal_mib));
 	control_places_missing(control, missing);
 	control_job_end(job, 200,
 	    json_pack("{s:s, s:b, s:b, s:b, s:b, s:I, s:I, s:o, s:o, s:o, s:o}", "version", POSTERN_VERSION, "rootless",

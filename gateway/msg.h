@@ -215,7 +215,7 @@ struct msg_usage {
 struct msg_durable {
 	uint64_t seq;       /* all records of this sender up to seq are committed and synced */
 	uint32_t writable;  /* 0: the log cannot be written; refuse new work until it can */
-	uint32_t pad;
+	uint32_t wal_mib;   /* of a write-ahead log that a reader keeps from shrinking; 0: there is none */
 };
 
 struct msg_sender {

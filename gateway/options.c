@@ -17,6 +17,8 @@
 #define OPTIONS_GATEWAYS_DEFAULT_MAX 4
 #define OPTIONS_RETAIN_DEFAULT_S (90u * 24 * 3600)
 #define OPTIONS_RETAIN_BYTES_DEFAULT (10ull << 30)
+/* Beneath this an ordinary query of the log would stop everything. */
+#define OPTIONS_WAL_LIMIT_MIN (4ull << 20)
 /* Less would drop what was just written. */
 #define OPTIONS_RETAIN_BYTES_MIN (1ull << 20)
 
@@ -195,6 +197,15 @@ options_set_retain_for(struct options *options, const char *value, struct error 
 }
 
 static int
+options_set_wal_limit(struct options *options, const char *value, struct error *err)
+{
+	if (quantity_parse_size(value, strlen(value), INT64_MAX, &options->wal_limit) &&
+	    options->wal_limit >= OPTIONS_WAL_LIMIT_MIN)
+		return 0;
+	return error_set(err, ERROR_USAGE, "--wal-limit %s: give a size such as 1GiB, at least 4MiB", value);
+}
+
+static int
 options_set_retain_size(struct options *options, const char *value, struct error *err)
 {
 	options->retain_bytes = 0;
@@ -303,6 +314,7 @@ static const struct option_row option_rows[] = {
 	{"exit-idle", "SECONDS", options_set_exit_idle, "stop after this long without a sandbox (default: never)"},
 	{"retain-for", "DURATION", options_set_retain_for, "drop records older than this (default: 90d), or forever"},
 	{"retain-size", "SIZE", options_set_retain_size, "drop the oldest beyond this size (default: 10GiB), or unlimited"},
+	{"wal-limit", "SIZE", options_set_wal_limit, "refuse when a reader keeps the log's -wal growing to this (default: 1GiB)"},
 	{"organisation", "FILE", options_set_organisation, "policy under every sandbox's (default: /etc/postern/organisation.yaml, if there)"},
 	{"preset-dir", "DIR", options_set_preset_dir, "where presets are looked up (default: /usr/share/postern/presets)"},
 	{"country-db", "FILE", options_set_country_db, "database of countries, .mmdb: for rules by country and for the log"},

@@ -22,6 +22,8 @@ struct options {
 	const char *geo_files[GEO_KIND_MAX]; /* --country-db, POSTERN_COUNTRY_DB; --asn-db, POSTERN_ASN_DB; NULL: none */
 	unsigned int exit_idle_s; /* --exit-idle: stop after so long without a sandbox; 0: never */
 	uint32_t retain_s;        /* --retain-for: records older than this are dropped; 0: never */
+	uint64_t wal_limit;       /* --wal-limit: bytes of the audit database's -wal at which nothing new is let out;
+	                           * 0: the default, 1 GiB */
 	uint64_t retain_bytes;    /* --retain-size: and the oldest of a database larger than this; 0: never */
 	bool rootless;           /* not started as root: roles share the caller's uid */
 	bool probe;              /* --probe */

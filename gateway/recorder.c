@@ -81,6 +81,7 @@ recorder_message_handler(struct ipc *ipc, struct ipc_message *message)
 		recorder->durable_seq = durable->seq;
 	recorder_drop_durable(recorder);
 	recorder->writable = durable->writable != 0;
+	recorder->wal_mib = durable->wal_mib;
 	if (recorder->writable && !was_writable) {
 		recorder->unsent = recorder->queue_head;
 		if (recorder->resumed_handler != NULL)

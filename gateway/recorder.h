@@ -37,6 +37,7 @@ struct recorder {
 	uint64_t next_seq, durable_seq;
 	uint32_t lost;            /* records that found no room since the last one that did; the next one tells */
 	bool writable;
+	uint32_t wal_mib; /* as the auditor last said */
 	struct recorder_queued *queue_head, *queue_tail; /* not yet durable, in order */
 	struct recorder_queued *unsent;                  /* the first of them that is not on its way; NULL: all are */
 	size_t queue_len;

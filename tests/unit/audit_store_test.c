@@ -357,7 +357,7 @@ test_checkpoints_keep_the_log_short(void **state)
 	}
 	store_checkpoint_state(store, &checkpoints);
 	assert_true(checkpoints.runs > 0);
-	assert_int_equal(checkpoints.blocked, 0);
+	assert_false(checkpoints.blocked);
 	snprintf(path, sizeof(path), "%s-wal", fixture_db);
 	assert_int_equal(stat(path, &st), 0);
 	assert_true(st.st_size < (off_t)(CHECKPOINT_FRAMES_CUT + 4 * CHECKPOINT_FRAMES) * 4120);
@@ -392,20 +392,85 @@ case_F_23_a_long_reader_is_noticed_and_does_not_stop_the_writer(void **state)
 		}
 		fixture_commit(store);
 		store_checkpoint_state(store, &checkpoints);
-	} while (checkpoints.frames < CHECKPOINT_FRAMES_MAX + 2 * CHECKPOINT_FRAMES && i < 500000);
+	} while (checkpoints.frames < CHECKPOINT_FRAMES_ALARM + 2 * CHECKPOINT_FRAMES && i < 500000);
 	usleep(100000);
 	store_checkpoint_state(store, &checkpoints);
-	assert_true(checkpoints.blocked > 0);
+	assert_true(checkpoints.blocked);
 	assert_int_equal(sqlite3_exec(reader, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(reader);
 	/* Now it can be cut. */
-	for (int k = 0; k < 3000 && checkpoints.frames > CHECKPOINT_FRAMES_MAX; k++, i++) {
+	for (int k = 0; k < 3000 && checkpoints.frames > CHECKPOINT_FRAMES_ALARM; k++, i++) {
 		record = fixture_flow(i, "github.com");
 		fixture_add(store, &record);
 		fixture_commit(store);
 		store_checkpoint_state(store, &checkpoints);
 	}
-	assert_true(checkpoints.frames < CHECKPOINT_FRAMES_MAX);
+	assert_true(checkpoints.frames < CHECKPOINT_FRAMES_ALARM);
+	assert_false(checkpoints.blocked);
+	store_close(store);
+}
+
+/* Let it go on until it does not, at most so many batches; returns how many were taken. */
+static uint64_t
+write_until_refused(struct store *store, uint64_t *next, uint64_t max, struct error *err)
+{
+	uint64_t batches;
+
+	for (batches = 0; batches < max; batches++) {
+		struct record record = fixture_flow((*next)++, "github.com");
+
+		if (store_add(store, &record, err) < 0 || store_commit(store, err) < 0)
+			break;
+	}
+	return batches;
+}
+
+static void
+case_F_23_the_log_does_not_grow_without_limit(void **state)
+{
+	struct store *store = fixture_open(NULL);
+	struct checkpoint_state checkpoints;
+	struct error err;
+	sqlite3 *reader;
+	uint64_t next = 1, batches;
+	char path[PATH_MAX];
+	struct stat st;
+
+	(void)state;
+	store_limit_log(store, 4 << 20);
+	assert_int_equal(store_start_checkpoints(store, &err), 0);
+	assert_int_equal(sqlite3_open_v2(fixture_db, &reader, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM connections", NULL, NULL, NULL), SQLITE_OK);
+	batches = write_until_refused(store, &next, 20000, &err);
+	assert_true(batches > 10 && batches < 20000);
+	assert_int_equal(err.code, ERROR_SYSTEM);
+	assert_non_null(strstr(err.text, "a reader holds an old view"));
+	assert_false(store_has_batch(store));
+	assert_false(store_must_reopen(store));
+	store_checkpoint_state(store, &checkpoints);
+	assert_true(checkpoints.blocked);
+	snprintf(path, sizeof(path), "%s-wal", fixture_db);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(st.st_size > 4 << 20 && st.st_size < 5 << 20);
+	assert_int_equal(store_probe(store, &err), -1);
+	assert_int_equal(fixture_integer("SELECT count(*) FROM connections"), batches);
+	/* The reader goes: it goes on by itself, from the beginning of the log. */
+	assert_int_equal(sqlite3_exec(reader, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(reader);
+	assert_int_equal(store_probe(store, &err), 0);
+	store_checkpoint_state(store, &checkpoints);
+	assert_true(checkpoints.frames < 100);
+	assert_false(checkpoints.blocked);
+	/* And on and on, though on a busy machine the other thread may now and then be in the way. */
+	for (int i = 0; i < 10; i++) {
+		uint64_t before = batches;
+
+		for (int k = 0; k < 50 && store_probe(store, &err) < 0; k++)
+			usleep(100000);
+		batches += write_until_refused(store, &next, 200, &err);
+		assert_true(batches > before);
+	}
+	assert_int_equal(fixture_integer("SELECT count(*) FROM connections"), batches);
 	store_close(store);
 }
 
@@ -428,6 +493,7 @@ main(void)
 	    STORE_TEST(test_a_newer_schema_is_refused_and_left_alone),
 	    STORE_TEST(test_rollback_leaves_nothing),
 	    STORE_TEST(test_checkpoints_keep_the_log_short),
+	    STORE_TEST(case_F_23_the_log_does_not_grow_without_limit),
 	    STORE_TEST(case_F_23_a_long_reader_is_noticed_and_does_not_stop_the_writer),
 	};
 
