@@ -103,6 +103,8 @@ all_recorded() {
 	log_has rich '.kind == "flow" and .http_method == "HEAD"'
 	guest rich curl -sS -o /dev/null -X PATCH -H 'Host: www.lab-b.net' http://www.lab-a.com/
 	log_has rich '.kind == "deny" and .http_method == "PATCH" and .name == "www.lab-b.net" and .hello_us > 0'
+	equal "TLS versions of HTTP in the view" "" "$(sqlite3 -readonly "$LAB/state/audit/audit.db" \
+		'SELECT tls_version FROM v_connections WHERE http_method IS NOT NULL AND tls_version IS NOT NULL')"
 	run -0 postern log rich -o wide --denied
 	matches "wide" 'www\.lab-b\.net:80 .*  src=172\.16\.0\.2:[0-9]+  proof=claim  method=PATCH  hello=[0-9.]+ms' "$output"
 }
