@@ -183,6 +183,7 @@ static const struct csv_column csv_columns[] = {
     {"entropy", QUERY_DNS, CSV_NUMBER, CSV_AT(entropy), NULL},
     {"event", QUERY_EVENT, CSV_WORD, 0, csv_event},
     {"uid", QUERY_EVENT, CSV_NUMBER, CSV_AT(uid), NULL},
+    {"labels", QUERY_ALL, CSV_TEXT, CSV_AT(labels), NULL},
 };
 #define CSV_COLUMNS (sizeof(csv_columns) / sizeof(csv_columns[0]))
 

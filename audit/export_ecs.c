@@ -95,6 +95,27 @@ ecs_put_port(json_t *object, int64_t port)
 		json_line_put_integer(object, "port", port);
 }
 
+/* A dot in a key would make an object of it, which labels must not hold. */
+static json_t *
+ecs_labels(const struct query_row *row)
+{
+	json_t *object = json_line_load_object(row->labels), *labels = json_object(), *value;
+	char name[EXPORT_TEXT_MAX];
+	const char *key;
+
+	json_object_foreach(object, key, value)
+	{
+		if (!json_is_string(value))
+			continue;
+		snprintf(name, sizeof(name), "%.255s", key);
+		for (char *dot = name; (dot = strchr(dot, '.')) != NULL;)
+			*dot = '_';
+		json_object_set(labels, name, value);
+	}
+	json_decref(object);
+	return labels;
+}
+
 static void
 ecs_put_sandbox(struct ecs *ecs)
 {
@@ -106,6 +127,7 @@ ecs_put_sandbox(struct ecs *ecs)
 	}
 	json_line_put_bytes(container, "name", ecs->row->sandbox);
 	json_line_put_own(ecs->document, "container", container);
+	json_line_put_own(ecs->document, "labels", ecs_labels(ecs->row));
 }
 
 static void

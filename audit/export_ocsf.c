@@ -335,6 +335,19 @@ ocsf_put_dns(struct ocsf *ocsf)
 	json_line_put_number(ocsf->unmapped, "entropy", row->entropy);
 }
 
+/* KEY=VALUE, of the sandbox. */
+static json_t *
+ocsf_labels(const struct query_row *row)
+{
+	json_t *object = json_line_load_object(row->labels), *labels = json_array(), *value;
+	const char *key;
+
+	json_object_foreach(object, key, value) if (json_is_string(value))
+	    json_array_append_new(labels, json_sprintf("%s=%s", key, json_string_value(value)));
+	json_decref(object);
+	return labels;
+}
+
 /* One event may be written at its begin and at its end: the id alone would not tell them apart. */
 static json_t *
 ocsf_metadata(const struct ocsf *ocsf)
@@ -356,6 +369,7 @@ ocsf_metadata(const struct ocsf *ocsf)
 	json_line_put_text(metadata, "original_time", render_time_utc(row->ts_us, text));
 	if (row->kind == QUERY_EVENT)
 		json_line_put_text(metadata, "event_code", event_kind_text(render_index(row->event)));
+	json_line_put_own(metadata, "labels", ocsf_labels(row));
 	json_incref(ocsf->profiles);
 	json_line_put_own(metadata, "profiles", ocsf->profiles);
 	return metadata;

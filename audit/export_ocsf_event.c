@@ -71,7 +71,8 @@ static const struct ocsf_event ocsf_events[] = {
     [EVENT_AUDIT_ALARM] = {OCSF_FINDING, OCSF_CREATE, OCSF_SEVERITY_MEDIUM, "the audit log needs attention"},
     [EVENT_PRUNED] = {OCSF_BASE, {OCSF_OTHER, "Pruned"}, OCSF_SEVERITY_INFORMATIONAL,
 	"records past their retention were dropped"},
-    [EVENT_RECORDS_LOST] = {OCSF_FINDING, OCSF_CREATE, OCSF_SEVERITY_HIGH, "records were lost before they were written"},
+    [EVENT_RECORDS_LOST] = {OCSF_FINDING, OCSF_CREATE, OCSF_SEVERITY_HIGH,
+	"records were lost before they were written"},
 };
 static_assert(sizeof(ocsf_events) / sizeof(ocsf_events[0]) == EVENT_KIND_MAX, "a class for each event");
 

@@ -44,6 +44,7 @@ struct query_row {
 	int64_t ts_us;
 	struct query_text sandbox; /* name; empty for the daemon's own events */
 	int64_t sandbox_id;
+	struct query_text labels; /* of the sandbox: JSON object */
 	int64_t count;
 	struct query_number last_us;
 	int64_t proto;              /* connection; dns: transport */

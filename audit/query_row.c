@@ -60,7 +60,8 @@ enum query_row_column {
 	COLUMN_UP_SPORT,
 	COLUMN_LEASES,
 	COLUMN_ENTROPY,
-	COLUMN_DOMAIN
+	COLUMN_DOMAIN,
+	COLUMN_LABELS
 };
 
 struct query_text
@@ -165,6 +166,7 @@ static const struct {
     {COLUMN_UP_SRC, offsetof(struct query_row, up_src)},
     {COLUMN_UP_COMMUNITY_ID, offsetof(struct query_row, up_community_id)},
     {COLUMN_DOMAIN, offsetof(struct query_row, domain)},
+    {COLUMN_LABELS, offsetof(struct query_row, labels)},
 };
 #define QUERY_ROW_TEXTS (sizeof(query_row_texts) / sizeof(query_row_texts[0]))
 

@@ -8,6 +8,9 @@
 #include <sqlite3.h>
 
 #define QUERY_ROW_SANDBOX "(SELECT s.name FROM sandboxes s WHERE s.id = t.sandbox_id)"
+#define QUERY_ROW_LABELS                                                                                               \
+	"(SELECT CASE WHEN json_valid(s.detail) THEN s.detail -> '$.labels' END FROM sandboxes s "                     \
+	"WHERE s.id = t.sandbox_id)"
 
 /* What to select from a table t, in the order of enum query_row_column (query_row.c); kind, id, seq and ts by name. */
 #define QUERY_ROW_CONNECTION                                                                                           \
@@ -17,7 +20,7 @@
 	"NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "                                                             \
 	"t.tls_version, t.ja4, t.http_method, t.country, t.as_org, t.asn, t.dns_us, t.hello_us, t.connect_us, "        \
 	"t.first_byte_us, t.packets_out, t.packets_in, t.community_id, t.up_src, t.up_community_id, t.up_sport, "      \
-	"NULL, NULL, NULL"
+	"NULL, NULL, NULL, " QUERY_ROW_LABELS
 #define QUERY_ROW_NOT_CONNECTION                                                                                       \
 	"NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "
 #define QUERY_ROW_DNS                                                                                                  \
@@ -25,12 +28,13 @@
 	"t.transport, t.src, t.server, t.sport, 53, t.qname, t.qname_raw, NULL, t.verdict, t.reason, t.rule, "         \
 	"t.detail, t.generation, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "                                           \
 	"t.qtype, t.rcode, t.ttl, t.upstream_us, t.ede, t.answers, NULL, NULL, " QUERY_ROW_NOT_CONNECTION              \
-	"t.leases, t.entropy, t.domain"
+	"t.leases, t.entropy, t.domain, " QUERY_ROW_LABELS
 #define QUERY_ROW_EVENT                                                                                                \
 	"4 AS kind, t.id AS id, t.seq AS seq, t.ts AS ts, " QUERY_ROW_SANDBOX ", t.sandbox_id, 1, NULL, "              \
 	"NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, t.detail, "                                 \
 	"NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "                                                             \
-	"NULL, NULL, NULL, NULL, NULL, NULL, t.kind, t.uid, " QUERY_ROW_NOT_CONNECTION "NULL, NULL, NULL"
+	"NULL, NULL, NULL, NULL, NULL, NULL, t.kind, t.uid, " QUERY_ROW_NOT_CONNECTION                                 \
+	"NULL, NULL, NULL, " QUERY_ROW_LABELS
 
 /* The current row of stmt. Returns the memory that holds its texts (the caller frees), or NULL without memory. */
 void *query_row_take(sqlite3_stmt *stmt, struct query_row *ret_row);

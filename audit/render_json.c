@@ -155,6 +155,7 @@ render_object(const struct query_row *row)
 	json_line_put_bytes(object, "sandbox", row->sandbox);
 	if (row->sandbox_id != 0)
 		json_line_put_integer(object, "sandbox_id", row->sandbox_id);
+	json_line_put_own(object, "labels", json_line_load_object(row->labels));
 	if (row->kind == QUERY_EVENT) {
 		json_line_put_text(object, "event", event_kind_text(render_index(row->event)));
 		json_line_put_number(object, "uid", row->uid);

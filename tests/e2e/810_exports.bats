@@ -77,7 +77,9 @@ rows() { postern log --since 1d -o json "$@" | wc -l; }
 		assert len(table) == len(rows)
 		assert {cell["kind"] for cell in table} == {"connection", "dns", "event"}
 		assert any(cell["country"] == "DE" and cell["asn"] == "64510" and cell["as_org"] == "Lab Web" for cell in table)
+		assert {cell["labels"] for cell in table} == {'{"task":"4711"}'}, table
 	PYTHON
+	equal "in JSON" '{"task":"4711"}' "$(log_json take | jq -c .labels | sort -u)"
 }
 
 @test "zeek: conn, dns, ssl and http logs with Zeek's headers and types, joined by uid" {
@@ -136,6 +138,7 @@ rows() { postern log --since 1d -o json "$@" | wc -l; }
 	has '.type_uid == 400306 and .query.hostname == "www.lab-b.net" and .action_id == 2 and .rcode_id == 3'
 	has '.type_uid == 300401 and .entity.name == "take" and .actor.user.uid == "0"'
 	has '.type_uid == 300403 and .entity.type_id == 5 and .actor.process.name == "postern" and (.comment | test("www.lab-a.com"))'
+	equal "labels" '["task=4711"]' "$(jq -c .metadata.labels "$LAB/tmp/out" | sort -u)"
 	has '.class_uid == 0 and .message == "step 1: „open“ the =news"'
 	equal "totals" "$(log_json take | jq -s '[.[].bytes_out // 0] | add')" "$(jq -s '[.[] | (.traffic // .cumulative_traffic).bytes_out // 0] | add' "$LAB/tmp/out")"
 	# The daemon's own.
@@ -153,6 +156,7 @@ rows() { postern log --since 1d -o json "$@" | wc -l; }
 	has '.event.type == ["connection", "denied"] and .event.outcome == "success" and .event.code == "never_address"'
 	has '.event.type == ["protocol", "denied"] and .dns.question.name == "www.lab-b.net" and .dns.response_code == "NXDOMAIN"'
 	has '.dns.resolved_ip == ["45.45.45.10"]'
+	equal "labels" '{"task":"4711"}' "$(jq -c .labels "$LAB/tmp/out" | sort -u)"
 	has '.event.action == "policy" and .event.category == ["configuration"] and .process.name == "postern" and .user.id == "0"'
 	has '.event.action == "mark" and .message == "step 1: „open“ the =news"'
 	equal "totals" "$(log_json take | jq -s '[.[].bytes_in // 0] | add')" "$(jq -s '[.[].destination.bytes // 0] | add' "$LAB/tmp/out")"

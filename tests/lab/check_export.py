@@ -202,6 +202,10 @@ def ecs_walk(number, prefix, document):
         name = prefix + key
         if name == "postern":
             continue
+        if name == "labels":
+            if not all(isinstance(label, str) and "." not in key for key, label in value.items()):
+                wrong(number, "labels %r" % value)
+            continue
         if name in ECS_FIELDS:
             ecs_value(number, name, ECS_FIELDS[name], value)
         elif isinstance(value, dict) and any(field.startswith(name + ".") for field in ECS_FIELDS):

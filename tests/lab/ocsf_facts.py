@@ -25,7 +25,7 @@ USED = set("""
     bytes_out category_name category_uid class class_name class_uid cmd_line comment community_uid connection_info
     container count country created_time cumulative_traffic data direction direction_id disposition disposition_id
     dst_endpoint duration end_time entity entity_result event_code extension_list finding_info firewall_rule hostname
-    http_method ip ja4_fingerprint_list location log_name log_provider log_version message metadata name number
+    http_method ip labels ja4_fingerprint_list location log_name log_provider log_version message metadata name number
     opcode_id original_time packets packets_in packets_out pid policy port process product profiles protocol_name
     protocol_num protocol_ver_id proxy_connection_info proxy_endpoint proxy_http_request query query_time rcode rcode_id
     rdata resources response_time scheme sequence severity severity_id sni src_endpoint start_time status status_code

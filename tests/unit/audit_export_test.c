@@ -89,6 +89,7 @@ connection(void)
 	    .ts_us = FIXTURE_TS,
 	    .sandbox = text("task1"),
 	    .sandbox_id = 7,
+	    .labels = text("{\"task\":\"4711\",\"org.team/x\":\"a b\"}"),
 	    .count = 1,
 	    .proto = 6,
 	    .src = text("172.16.0.2"),
@@ -213,7 +214,7 @@ test_csv(void **state)
 	assert_non_null(strstr(output,
 	    "\r\n\"event\",\"2023-11-14T22:13:20.123456Z\",\"0000000000000003\",\"0\",\"task1\",\"7\","
 	    "\"\",\"\",\"\",\"{\"\"from\"\":1}\",\"\","));
-	assert_non_null(strstr(output, ",\"policy\",\"1000\"\r\n"));
+	assert_non_null(strstr(output, ",\"policy\",\"1000\",\"\"\r\n"));
 }
 
 /* Tools of spreadsheets start with a formula's first character, whatever follows. */
@@ -406,6 +407,7 @@ test_ocsf_connection(void **state)
 	    "[{\"type\":\"JA4\",\"type_id\":1,\"value\":\"t13d1516h2_8daaf6152771_b186095e22b6\"}]");
 	assert_at("metadata.profiles", "[\"security_control\",\"container\",\"network_proxy\"]");
 	assert_at("metadata.version", "\"1.8.0\"");
+	assert_at("metadata.labels", "[\"task=4711\",\"org.team/x=a b\"]");
 	assert_at("metadata.uid", "\"32a9f88000000001-9\"");
 	/* What 1.1 does not know is not lost. */
 	write_rows("ocsf", EXPORT_OCSF_1_1, &row, 1);
@@ -537,6 +539,7 @@ test_ecs(void **state)
 	assert_at("destination.geo.country_iso_code", "\"US\"");
 	assert_at("tls.client.server_name", "\"github.com\"");
 	assert_at("container", "{\"id\":\"7\",\"name\":\"task1\"}");
+	assert_at("labels", "{\"org_team/x\":\"a b\",\"task\":\"4711\"}");
 	assert_at("rule.name", "\"allow *.github.com (a.yaml:7)\"");
 	row = refused();
 	write_rows("ecs", 0, &row, 1);
@@ -608,6 +611,7 @@ case_F_28_F_29_F_30_hostile_bytes_in_every_text(void **state)
 		size_t member;
 		unsigned int kinds; /* that have it */
 	} places[] = {{offsetof(struct query_row, sandbox), QUERY_ALL}, {offsetof(struct query_row, detail), QUERY_ALL},
+	    {offsetof(struct query_row, labels), QUERY_CONNECTION},
 	    {offsetof(struct query_row, src), QUERY_CONNECTION | QUERY_DNS},
 	    {offsetof(struct query_row, name), QUERY_CONNECTION | QUERY_DNS},
 	    {offsetof(struct query_row, name_raw), QUERY_CONNECTION | QUERY_DNS},
