@@ -349,6 +349,20 @@ cases() {
 	"$LAB_DIR/confront.py" "$name" "$LAB/tmp/results" "$LAB/$log" "$(cat "$LAB/tmp/mark.$log")"
 }
 
+# After an orderly end: nothing in the log is other than it was written, and every attempt that a gateway counted has its
+# record, whatever the file's cases did. A file whose cases damage the log says VERIFY=no.
+VERIFY=yes
+log_verifies() {
+	[[ $VERIFY == yes && -f $LAB/state/audit/audit.db ]] || return 0
+	posternd_gone || posternd_stop
+	postern verify >"$LAB/tmp/verify" || {
+		echo "the log does not verify:" >&2
+		cat "$LAB/tmp/verify" >&2
+		sqlite3 -readonly -header "$LAB/state/audit/audit.db" "SELECT * FROM accounts" >&2
+		return 1
+	}
+}
+
 # -- the end of a file ----------------------------------------------------------------------------------------------
 
 # For bats. A role that a sanitizer ended is started again, and the cases around it may pass: so look.
@@ -357,4 +371,5 @@ teardown_file() {
 		grep -E -A 20 'AddressSanitizer|LeakSanitizer|runtime error:' "$LAB/posternd.log" | head -n 60 >&2
 		return 1
 	fi
+	log_verifies
 }
