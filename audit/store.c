@@ -17,6 +17,7 @@
 #include "audit/insert.h"
 #include "audit/integrity.h"
 #include "audit/schema.h"
+#include "audit/seal_table.h"
 #include "audit/store_file.h"
 #include "audit/store_seal.h"
 #include "base/clock.h"
@@ -43,6 +44,7 @@ struct store {
 	uint64_t log_frames;   /* in the log after the last commit */
 	int64_t last_known_us; /* newest time in the file when it was opened */
 	bool must_reopen;
+	bool changed_by_others;
 	bool check_due; /* the whole file is still to be checked, by the checkpoint thread */
 };
 
@@ -331,6 +333,12 @@ store_has_batch(const struct store *store)
 }
 
 bool
+store_changed_by_others(const struct store *store)
+{
+	return store->changed_by_others;
+}
+
+bool
 store_must_reopen(const struct store *store)
 {
 	return store->must_reopen;
@@ -361,6 +369,34 @@ store_is_damage(int rc)
 	return rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB || rc == SQLITE_ERROR || rc == SQLITE_IOERR_SHORT_READ;
 }
 
+/* Does the file, as another connection sees it, end where we left it? Who cut the log off, wrote into its chain or put an
+ * older file's content over it must not stay unnoticed until somebody verifies. What cannot be read now is no answer. */
+static int
+store_look_at_end(struct store *store, sqlite3 *db, struct error *err)
+{
+	const struct seal *ours = &store->seal.durable;
+	struct seal newest;
+	int64_t seq = 0;
+	sqlite3_stmt *stmt;
+	int rc = sqlite3_prepare_v2(db, "SELECT max(seq) FROM chain", -1, &stmt, NULL);
+
+	if (rc == SQLITE_OK) {
+		rc = sqlite3_step(stmt);
+		seq = sqlite3_column_int64(stmt, 0);
+		sqlite3_finalize(stmt);
+	}
+	if (rc != SQLITE_ROW || seal_table_newest(db, &newest) != SQLITE_OK)
+		return 0;
+	if (seq == store->insert.durable.seq && newest.n == ours->n &&
+	    memcmp(newest.head, ours->head, CHAIN_DIGEST) == 0)
+		return 0;
+	store->must_reopen = store->changed_by_others = true;
+	return error_set(err, ERROR_CORRUPT,
+	    "%s was changed by another program: it ends with number %lld and seal %lld, not %lld and %lld",
+	    store->file.path, (long long)seq, (long long)newest.n, (long long)store->insert.durable.seq,
+	    (long long)ours->n);
+}
+
 int
 store_look(struct store *store, struct error *err)
 {
@@ -384,7 +420,7 @@ store_look(struct store *store, struct error *err)
 		store_distrust(store, STORE_MARK_DAMAGED);
 		rc = -1;
 	} else {
-		rc = 0;
+		rc = rc == SQLITE_OK ? store_look_at_end(store, db, err) : 0;
 	}
 	sqlite3_close(db);
 	return rc;

@@ -77,9 +77,9 @@ bool store_has_batch(const struct store *store);
  * anew. */
 int store_check(struct store *store, struct error *err);
 
-/* Read the newest rows as anybody else would: our own connection holds pages in memory and would notice only late that
- * the files were damaged. If they were, or the check in the checkpoint thread has found damage: -1, and the store must be
- * opened anew. Costs a fraction of a millisecond. */
+/* Read the newest rows, links and seal as anybody else would: our own connection holds pages in memory and would notice
+ * only late that the files were damaged or changed. If they were, or the check in the checkpoint thread has found damage:
+ * -1, and the store must be opened anew. Costs a fraction of a millisecond. */
 int store_look(struct store *store, struct error *err);
 
 /* Start the write-ahead log anew if no reader stands in the way; not within a batch. A commit does it by itself. */
@@ -90,6 +90,8 @@ int store_probe(struct store *store, struct error *err);
 
 /* Did a failure mean that only opening anew can help (corrupt, replaced, input/output error)? */
 bool store_must_reopen(const struct store *store);
+/* Was that because another program changed the log? */
+bool store_changed_by_others(const struct store *store);
 
 /* Sign seals with this key from now on (it must stay; NULL: write none). A seal is then due with a commit after SEAL_LINKS
  * links; for what is added more slowly the caller calls store_seal. */

@@ -20,21 +20,23 @@ _Static_assert(sizeof(rows_columns) / sizeof(rows_columns[0]) == CHAIN_TABLE_MAX
 /* First of these columns. */
 #define ROWS_OWN 4
 
-/* Lost records, a process that ended with what it knew, or another file before this one. */
+/* Does the event say that something may be missing: records that were lost, a process that ended with what it knew, another
+ * file before this one, or a hand at its end? */
 static bool
 rows_is_gap(int64_t kind, const char *detail)
 {
-	sqlite3_int64 lost = 0;
 	json_t *json;
+	bool gap;
 
 	if (kind == EVENT_ROLE_CRASH || kind == EVENT_AUDIT_REPLACED)
 		return true;
-	if (kind != EVENT_AUDIT_RESUMED)
+	if (kind != EVENT_AUDIT_RESUMED && kind != EVENT_TAMPERED)
 		return false;
 	json = json_loads(detail, 0, NULL);
-	lost = json_integer_value(json_object_get(json, "lost"));
+	gap = kind == EVENT_TAMPERED ? json_object_get(json, "log") != NULL
+				     : json_integer_value(json_object_get(json, "lost")) != 0;
 	json_decref(json);
-	return lost != 0;
+	return gap;
 }
 
 static void

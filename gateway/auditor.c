@@ -65,6 +65,7 @@ static struct {
 	char still_why[256];   /* last said about it */
 	bool had_one;          /* it was open before */
 	bool replaced_pending; /* the event about it is not in the file yet */
+	bool tampered_pending; /* another program changed the log; likewise */
 	struct store_opening opening;
 	struct record_sandbox *carried; /* sandboxes of the file that was lost */
 	size_t carried_count;
@@ -271,6 +272,11 @@ auditor_add_history(struct error *err)
 		if (store_add(auditor.store, &record, err) < 0)
 			return -1;
 	}
+	if (auditor.tampered_pending) {
+		auditor_own_record(&record, EVENT_TAMPERED, json_pack("{s:s}", "log", auditor.out_why));
+		if (store_add(auditor.store, &record, err) < 0)
+			return -1;
+	}
 	if (auditor.out_since_us != 0) {
 		auditor_own_record(&record, EVENT_AUDIT_RESUMED,
 		    json_pack("{s:i, s:s, s:s}", "lost", 0, "since", render_time_utc(auditor.out_since_us, since),
@@ -350,7 +356,7 @@ auditor_resume(struct error *err)
 	free(auditor.carried);
 	auditor.carried = NULL;
 	auditor.carried_count = 0;
-	auditor.replaced_pending = false;
+	auditor.replaced_pending = auditor.tampered_pending = false;
 	auditor.out_since_us = 0;
 	auditor.writable = true;
 	auditor_sender_all_resume();
@@ -387,8 +393,10 @@ auditor_tick_handler(struct loop_timer *timer)
 	}
 	if (store_has_batch(auditor.store))
 		auditor_schedule(false);
-	if (store_check(auditor.store, &err) < 0 || store_look(auditor.store, &err) < 0)
+	if (store_check(auditor.store, &err) < 0 || store_look(auditor.store, &err) < 0) {
+		auditor.tampered_pending |= store_changed_by_others(auditor.store);
 		auditor_fail(&err);
+	}
 }
 
 /* Until the channels are empty (their senders are gone or silent), or the time is over. */

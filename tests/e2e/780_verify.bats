@@ -155,6 +155,20 @@ broken() {
 	equal "keys" 2 "$(postern seal key | wc -l)"
 }
 
+@test "a log whose end is changed while the daemon has it open is noticed at once, and told" {
+	traffic one
+	sqlite3 "$DB" 'PRAGMA busy_timeout = 5000; DELETE FROM events WHERE seq = (SELECT max(seq) FROM events);
+		DELETE FROM chain WHERE seq = (SELECT max(seq) FROM chain)' >/dev/null
+	told() { postern log --kind event -o json | grep -q '"event":"tampered".*changed by another program'; }
+	wait_for 10 told
+	wait_for 10 all_ready
+	matches "log of the daemon" 'changed by another program' "$(cat "$LAB/posternd.log")"
+	traffic one
+	# What was cut off was not sealed yet: the event is the witness.
+	run postern verify
+	matches "gap" "^gap .* tampered .*changed by another program" "$output"
+}
+
 @test "a log of the version before is brought over as it is" {
 	posternd_gone || posternd_stop
 	mkdir "$LAB/tmp/kept"

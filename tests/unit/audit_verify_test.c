@@ -821,11 +821,14 @@ test_gaps_are_told_and_are_no_faults(void **state)
 	verify_add(store, fixture_event(2, EVENT_AUDIT_RESUMED, "{\"lost\":0}"));
 	verify_add(store, fixture_event(3, EVENT_AUDIT_RESUMED, "{\"lost\":3}"));
 	verify_add(store, fixture_event(4, EVENT_AUDIT_REPLACED, "{}"));
+	verify_add(store, fixture_event(5, EVENT_TAMPERED, "{\"repaired\":true}"));
+	verify_add(store, fixture_event(6, EVENT_TAMPERED, "{\"log\":\"x\"}"));
 	fixture_commit(store);
 	verify_with(&options, &result);
 	verify_ok(&result);
-	assert_int_equal(result.gaps, 3);
-	assert_int_equal(seen, 1u << EVENT_ROLE_CRASH | 1u << EVENT_AUDIT_RESUMED | 1u << EVENT_AUDIT_REPLACED);
+	assert_int_equal(result.gaps, 4);
+	assert_int_equal(seen,
+	    1u << EVENT_ROLE_CRASH | 1u << EVENT_AUDIT_RESUMED | 1u << EVENT_AUDIT_REPLACED | 1u << EVENT_TAMPERED);
 	store_close(store);
 }
 
@@ -852,6 +855,39 @@ test_a_long_log_that_is_still_written(void **state)
 	tamper("DELETE FROM connections WHERE seq = 3000");
 	verify_finds(VERIFY_REMOVED, CHAIN_CONNECTIONS, 3000);
 	store_close(store);
+}
+
+/* The writer itself notices when the end of its file is not what it wrote. */
+static void
+test_the_writer_looks_at_the_end(void **state)
+{
+	static const char *const cases[] = {"DELETE FROM chain WHERE seq = 10", "DELETE FROM seals WHERE n = 2",
+	    "INSERT INTO chain VALUES (11, 3, 1, zeroblob(32))", "UPDATE seals SET head = zeroblob(32) WHERE n = 2",
+	    "DELETE FROM chain"};
+	struct store *store;
+	struct error err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		store = verify_make_open();
+		assert_int_equal(store_look(store, &err), 0);
+		verify_add(store, fixture_flow(8, "d.example"));
+		assert_int_equal(store_look(store, &err), 0); /* not committed yet */
+		fixture_commit(store);
+		assert_int_equal(store_look(store, &err), 0);
+		verify_seal_now(store);
+		assert_int_equal(store_look(store, &err), 0);
+		assert_false(store_changed_by_others(store));
+		store_close(store);
+		fixture_shell("rm -f \"$DB\"*");
+		store = verify_make_open();
+		tamper(cases[i]);
+		assert_int_equal(store_look(store, &err), -1);
+		assert_true(store_changed_by_others(store));
+		assert_true(store_must_reopen(store));
+		store_close(store);
+		fixture_shell("rm -f \"$DB\"*");
+	}
 }
 
 static void
@@ -923,6 +959,7 @@ main(void)
 	    VERIFY_TEST(test_accounts_of_pruned_sandboxes_are_left_alone),
 	    VERIFY_TEST(test_gaps_are_told_and_are_no_faults),
 	    VERIFY_TEST(test_a_long_log_that_is_still_written),
+	    VERIFY_TEST(test_the_writer_looks_at_the_end),
 	    VERIFY_TEST(test_hostile_schemas_fail),
 	    VERIFY_TEST(test_one_sandbox),
 	};
