@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* postern: the command line. Each command is a client of posternd's control API, but for log, verify and seal,
- * which read the audit database themselves, and doctor, which looks at this machine. */
+/* postern: the command line. Each command is a client of posternd's control API, but for log, top, stats, verify and
+ * seal, which read the audit database themselves, and doctor, which looks at this machine. */
 #include "cli/command.h"
 #include "cli/log.h"
 #include "cli/run.h"
@@ -34,6 +34,9 @@ static const struct command_row commands[] = {
     {"test", cli_test, "test NAME TARGET", "Would a sandbox reach HOST[:PORT], ADDRESS[:PORT] or a URL? Exit 1: no."},
     {"log", cli_log, "log [NAME] [option...]", "Read the record of every attempt, allowed and denied."},
     {"report", cli_report, "report NAME -o FILE.html", "Make one page of a sandbox's log, to look at or to hand on."},
+    {"top", cli_top, "top [NAME] [option...]",
+	"Who is talked to most, or refused most: by name, address, sandbox, rule, ..."},
+    {"stats", cli_stats, "stats [NAME] [option...]", "Totals of attempts, bytes and names, and over time."},
     {"mark", cli_mark, "mark NAME TEXT | mark NAME -", "Put a step of the agent among its connections in the log."},
     {"verify", cli_verify, "verify [--since TIME|SEQ] [--key FILE|LINE]... [--seals FILE] [--sandbox NAME] [--db FILE]",
 	"Was anything in the log changed, removed, inserted or cut off? Exit 1: yes, and what first."},

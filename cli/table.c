@@ -29,7 +29,13 @@ table_init(struct table *table, size_t columns, const char *const *headings)
 void
 table_add(struct table *table, const char *text)
 {
-	size_t len = strlen(text), size = len * 4 + 1;
+	table_add_bytes(table, text, strlen(text));
+}
+
+void
+table_add_bytes(struct table *table, const char *text, size_t len)
+{
+	size_t size = len * 4 + 1;
 	char *cell = malloc(size);
 
 	if (table->count == table->size) {

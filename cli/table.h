@@ -18,6 +18,7 @@ struct table {
 void table_init(struct table *table, size_t columns, const char *const *headings);
 /* The next cell, from left to right, row by row. Out of memory ends the program. */
 void table_add(struct table *table, const char *text);
+void table_add_bytes(struct table *table, const char *text, size_t len);
 void table_addf(struct table *table, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Print and free; each line begins with indent. */
 void table_print(struct table *table, FILE *out, const char *indent);

@@ -218,20 +218,49 @@ fill_sandboxes(struct fill *fill)
 	}
 }
 
+/* Take the indexes of the rows away and return the statements that make them again: sorted at the end, they take a tenth of
+ * the time. The caller frees. */
+static inline char *
+fill_drop_indexes(struct fill *fill)
+{
+	static const char list[] =
+	    "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL AND tbl_name "
+	    "IN ('connections', 'dns', 'events')";
+	sqlite3_str *make = sqlite3_str_new(fill->db), *drop = sqlite3_str_new(fill->db);
+	sqlite3_stmt *stmt;
+	char *sql;
+
+	if (sqlite3_prepare_v2(fill->db, list, -1, &stmt, NULL) != SQLITE_OK)
+		fill_fail(fill->db);
+	while (sqlite3_step(stmt) == SQLITE_ROW) {
+		sqlite3_str_appendf(drop, "DROP INDEX %s;", sqlite3_column_text(stmt, 0));
+		sqlite3_str_appendf(make, "%s;", sqlite3_column_text(stmt, 1));
+	}
+	sqlite3_finalize(stmt);
+	sql = sqlite3_str_finish(drop);
+	fill_exec(fill->db, sql);
+	sqlite3_free(sql);
+	return sqlite3_str_finish(make);
+}
+
 /* rows: of all three tables together. The file must not be there. */
 static inline void
 fill_make(const char *path, uint64_t rows)
 {
 	struct fill fill = {.random = 88172645463325252u};
 	struct error err;
+	char *indexes;
 
 	if (sqlite3_open(path, &fill.db) != SQLITE_OK)
 		fill_fail(fill.db);
-	fill_exec(fill.db, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -2000000");
+	fill_exec(fill.db,
+	    "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -500000; PRAGMA temp_store = "
+	    "MEMORY");
 	if (schema_create(fill.db, &err) < 0 || schema_fill_words(fill.db, &err) < 0) {
 		fprintf(stderr, "fill: %s\n", err.text);
 		exit(2);
 	}
+	indexes = fill_drop_indexes(&fill);
 	fill_prepare(&fill);
 	fill_exec(fill.db, "BEGIN");
 	fill_sandboxes(&fill);
@@ -254,6 +283,8 @@ fill_make(const char *path, uint64_t rows)
 	sqlite3_finalize(fill.connection);
 	sqlite3_finalize(fill.dns);
 	sqlite3_finalize(fill.event);
+	fill_exec(fill.db, indexes);
+	sqlite3_free(indexes);
 	fill_exec(fill.db, "PRAGMA journal_mode = WAL");
 	sqlite3_close(fill.db);
 }

@@ -5,6 +5,7 @@
 #include "tests/bench/audit_fill.h"
 
 #include "audit/query.h"
+#include "audit/stats.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -100,6 +101,55 @@ show(const char *path, const struct question *question)
 	missed = missed || warm > QUESTION_MS_MAX;
 }
 
+static void
+take_row(const struct stats_row *row, void *context)
+{
+	(void)row;
+	++*(uint64_t *)context;
+}
+
+/* The other two questions: who talked most on a day, and that day's totals. */
+static double
+ask_sums(const char *path, bool top, enum stats_group group, uint64_t *ret_rows)
+{
+	const int64_t day = FILL_START_US + 20 * FILL_DAY_US;
+	const struct query_filter filter = {.since_us = day, .until_us = day + FILL_DAY_US};
+	double start = now_ms();
+	struct query *query;
+	struct stats stats;
+	struct error err;
+
+	*ret_rows = 0;
+	query = query_open(path, &err);
+	if (query == NULL || query_start(query, &filter, &err) < 0)
+		die(&err);
+	if (top && stats_top(query, group, STATS_BY_BYTES, 20, take_row, ret_rows, &err) < 0)
+		die(&err);
+	if (!top && stats_read(query, 0, &stats, &err) < 0)
+		die(&err);
+	if (!top) {
+		*ret_rows = stats.step_count;
+		stats_free(&stats);
+	}
+	query_close(query);
+	return now_ms() - start;
+}
+
+static void
+show_sums(const char *path, const char *what, bool top, enum stats_group group)
+{
+	uint64_t rows;
+	double cold, warm;
+
+	chill(path);
+	cold = ask_sums(path, top, group, &rows);
+	warm = ask_sums(path, top, group, &rows);
+	printf("%-56s %8" PRIu64 " rows %9.1f ms cold %9.1f ms warm%s\n", what, rows, cold, warm,
+	    warm > QUESTION_MS_MAX ? "  MISSED" : "");
+	fflush(stdout);
+	missed = missed || warm > QUESTION_MS_MAX;
+}
+
 static struct query_term
 host_term(const char *text, bool below)
 {
@@ -155,6 +205,9 @@ ask_all(const char *path)
 
 	for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++)
 		show(path, &questions[i]);
+	show_sums(path, "top talkers of a day, by name", true, STATS_GROUP_NAME);
+	show_sums(path, "top talkers of a day, by sandbox", true, STATS_GROUP_SANDBOX);
+	show_sums(path, "totals of a day", false, STATS_GROUP_NAME);
 }
 
 int

@@ -126,3 +126,59 @@ rows() {
 	equal "nothing else" "api.lab-b.net" "$(jq -r .qname "$LAB/tmp/follow" | sort -u)"
 	dns_not_asked api.lab-b.net
 }
+
+@test "top: by name, sandbox, reason, and what of it a filter leaves" {
+	run -0 postern top
+	matches "heading" "^CONNECTIONS +QUERIES +DENIED +OUT +IN +name$" "${lines[0]}"
+	matches "most bytes" " news.lab-site.org$" "${lines[1]}"
+	equal "by sandbox" "red" "$(postern top --group sandbox --by connections -o json | jq -r '.top[0].key')"
+	equal "by reason" "no_rule" "$(postern top red --group reason --by denied -o json | jq -r '.top[0].key')"
+	equal "by address" "$NET4.$WEB" "$(postern top --group ip --by denied -o json | jq -r '.top[0].key')"
+	equal "refused only" "$NET4.$WEB" "$(postern top --denied --kind connection -n 1 -o json | jq -r '.top[0].key')"
+	equal "bytes as in the log" "$(postern log -o json --kind connection | jq -s 'map(.bytes_out // 0) | add')" \
+		"$(postern top -o json | jq '[.top[].bytes_out] | add')"
+	run -2 postern top --by size
+	matches "message" "one of bytes, connections, denied, queries" "$output"
+	run -2 postern top --watch
+	matches "message" "terminal" "$output"
+	run timeout 4 script -qec "$BUILD/postern top --watch" /dev/null </dev/null
+	matches "on a terminal" "news.lab-site.org" "$output"
+}
+
+@test "stats: totals that agree with the rows, names seen for the first time, figures of domains" {
+	postern stats -o json >"$LAB/tmp/stats"
+	equal "connections" "$(postern log -o json --since 1d --kind connection | jq -s 'map(.count) | add')" \
+		"$(jq .connections.attempts "$LAB/tmp/stats")"
+	equal "queries refused" "$(postern log -o json --since 1d --kind dns --denied | jq -s 'map(.count) | add')" \
+		"$(jq .queries.denied "$LAB/tmp/stats")"
+	equal "series" "$(jq .connections.attempts "$LAB/tmp/stats")" "$(jq '[.series[].connections] | add' "$LAB/tmp/stats")"
+	equal "names" "$(postern log -o json --since 1d | jq -r '.name // .qname // empty' | sort -u | wc -l)" \
+		"$(jq .names "$LAB/tmp/stats")"
+	equal "first seen" "$(jq .names "$LAB/tmp/stats")" "$(jq .first_seen_names "$LAB/tmp/stats")"
+	equal "a domain" 1 "$(jq '[.domains[] | select(.domain == "lab-site.org")][0].names' "$LAB/tmp/stats")"
+	run -0 postern stats red --step minute
+	matches "totals" "^connections +[0-9]+ +0 +0 +0$" "$output"
+	matches "first time" "^names +2, 2 of them" "$(postern stats red --not --host api.lab-b.net)"
+	run -1 postern stats nobody
+}
+
+@test "F-28: hostile names are escaped in top" {
+	guest blue python3 - "$GATEWAY4" <<'END'
+import socket, sys
+name = b"\x07\x1b]0;x\x07" + b"\x03org"
+query = b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00" + name + b"\x00\x00\x01\x00\x01"
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(5)
+s.sendto(query, (sys.argv[1], 53))
+try:
+    s.recv(512)
+except OSError:
+    pass
+END
+	hostile() { postern top blue --by queries --group name | grep -qF '\x1b'; }
+	wait_for 10 hostile
+	postern top blue -n 100 >"$LAB/tmp/text"
+	postern top blue -n 100 -o json >>"$LAB/tmp/text"
+	postern stats blue >>"$LAB/tmp/text"
+	equal "bytes that are not printable ASCII" "" "$(LC_ALL=C grep -nP '[^\x20-\x7e]' "$LAB/tmp/text" || true)"
+}
