@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct report_words {
@@ -102,16 +103,23 @@ static int
 report_write_file(const char *path, sqlite3 *db, const struct report_options *options, struct error *err)
 {
 	char draft[PATH_MAX];
+	mode_t mask;
 	FILE *out;
-	int fd, rc;
+	int fd, rc = 0;
 
 	if (snprintf(draft, sizeof(draft), "%s.XXXXXX", path) >= (int)sizeof(draft))
 		return error_sys(err, ENAMETOOLONG, "%s", path);
 	fd = mkostemp(draft, O_CLOEXEC);
+	/* As any new file, not as secret as a draft. */
+	mask = umask(0);
+	umask(mask);
+	if (fd >= 0 && fchmod(fd, 0666 & ~mask) < 0)
+		rc = error_sys(err, errno, "%s cannot be made", path);
 	out = fd < 0 ? NULL : fdopen(fd, "w");
 	if (out == NULL)
 		return error_sys(err, errno, "%s cannot be made", path);
-	rc = report_write(out, db, options, err);
+	if (rc == 0)
+		rc = report_write(out, db, options, err);
 	if (rc == 0 && (fflush(out) != 0 || ferror(out)))
 		rc = error_sys(err, errno, "%s cannot be written", path);
 	fclose(out);
