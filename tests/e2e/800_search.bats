@@ -31,6 +31,7 @@ teardown() {
 
 teardown_file() {
 	all_gone
+	log_verifies
 }
 
 # What a filter leaves, a word for each row: kind, or event's kind, and what it is about.

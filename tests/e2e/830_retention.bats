@@ -25,6 +25,7 @@ teardown() {
 
 teardown_file() {
 	all_gone
+	log_verifies
 }
 
 DB=$LAB/state/audit/audit.db

@@ -136,6 +136,7 @@ tamper_open(void)
 	sqlite3 *db;
 
 	assert_int_equal(sqlite3_open(fixture_db, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "PRAGMA synchronous = OFF", NULL, NULL, NULL), SQLITE_OK);
 	return db;
 }
 
@@ -308,6 +309,73 @@ test_an_inserted_row_is_named(void **state)
 		fixture_shell("rm -f \"$DB\"*");
 	}
 	(void)state;
+}
+
+static void
+copy_database(sqlite3 *from, sqlite3 *to)
+{
+	sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
+
+	assert_non_null(backup);
+	assert_int_equal(sqlite3_backup_step(backup, -1), SQLITE_DONE);
+	assert_int_equal(sqlite3_backup_finish(backup), SQLITE_OK);
+}
+
+/* One value of the table is another one. False: there is no such row, or the table does not take the value. */
+static bool
+change_value(const char *table, const char *column, const char *other, int row)
+{
+	sqlite3 *db = tamper_open();
+	char sql[512];
+	bool changed;
+
+	snprintf(sql, sizeof(sql),
+	    "UPDATE %s SET %s = %s WHERE rowid = (SELECT rowid FROM %s ORDER BY rowid LIMIT 1 OFFSET %d) AND %s IS NOT "
+	    "%s",
+	    table, column, other, table, row, column, other);
+	changed = sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK && sqlite3_changes(db) == 1;
+	sqlite3_close(db);
+	return changed;
+}
+
+/* Every value of every row that counts, in turn, by whatever its column takes. */
+static void
+test_any_changed_value_is_found(void **state)
+{
+	static const char *const others[] = {"12345", "'x'", "x'01'", "NULL"};
+	sqlite3 *memory, *db = NULL;
+	sqlite3_stmt *columns;
+	int tried = 0;
+
+	(void)state;
+	verify_make();
+	assert_int_equal(sqlite3_open(":memory:", &memory), SQLITE_OK);
+	db = tamper_open();
+	copy_database(db, memory);
+	assert_int_equal(sqlite3_prepare_v2(memory,
+			     "SELECT m.name, c.name FROM sqlite_schema m, pragma_table_info(m.name) c WHERE m.name IN "
+			     "('connections', "
+			     "'dns', 'events', 'sandboxes', 'accounts', 'chain', 'seals')",
+			     -1, &columns, NULL),
+	    SQLITE_OK);
+	while (sqlite3_step(columns) == SQLITE_ROW) {
+		const char *table = (const char *)sqlite3_column_text(columns, 0);
+		const char *column = (const char *)sqlite3_column_text(columns, 1);
+
+		/* Of each table's rows the oldest and the second. */
+		for (int i = 0; i < 2 * (int)(sizeof(others) / sizeof(others[0])); i++) {
+			if (!change_value(table, column, others[i / 2], i % 2))
+				continue;
+			if (verify_now().fault_count == 0)
+				fail_msg("nothing found after %s.%s = %s", table, column, others[i / 2]);
+			copy_database(memory, db);
+			tried++;
+		}
+	}
+	assert_true(tried > 200);
+	sqlite3_finalize(columns);
+	sqlite3_close(memory);
+	sqlite3_close(db);
 }
 
 /* An index that does not have the row any more hides it from everybody who asks through it, not from verify. */
@@ -704,6 +772,50 @@ test_pruning_ends_with_a_seal(void **state)
 	verify_finds(VERIFY_BAD_SEAL, 0, 1);
 }
 
+/* Segments go while they are walked. */
+static void
+prune_on_the_way(uint64_t done, uint64_t total, void *context)
+{
+	bool *pruned = context;
+
+	(void)total;
+	if (*pruned || done == 0)
+		return;
+	*pruned = true;
+	tamper(
+	    "CREATE TEMP TABLE s AS SELECT last_seq FROM seals WHERE n = 4;"
+	    "DELETE FROM connections WHERE seq <= (SELECT last_seq FROM s); DELETE FROM dns WHERE seq <= (SELECT "
+	    "last_seq FROM s); DELETE FROM events WHERE seq <= (SELECT last_seq FROM s); DELETE FROM sandboxes WHERE "
+	    "seq <= (SELECT last_seq FROM s); DELETE FROM accounts WHERE seq <= (SELECT last_seq FROM s); DELETE FROM "
+	    "chain WHERE seq <= (SELECT last_seq FROM s); UPDATE meta SET value = (SELECT last_seq FROM s) WHERE key = "
+	    "'pruned_through'");
+}
+
+static void
+test_a_log_that_is_pruned_meanwhile(void **state)
+{
+	bool pruned = false;
+	const struct verify_options options = {
+	    .keys = &signer.key, .key_count = 1, .progress_handler = prune_on_the_way, .context = &pruned};
+	struct store *store = verify_make_open();
+	struct verify_result result;
+
+	(void)state;
+	for (uint64_t i = 10; i < 6000; i++) {
+		verify_add(store, fixture_flow(i, "a.example"));
+		if (i % 500 == 0)
+			fixture_commit(store);
+	}
+	verify_seal_now(store);
+	assert_true(fixture_integer("SELECT max(n) FROM seals") > 5);
+	verify_with(&options, &result);
+	verify_ok(&result);
+	assert_true(pruned);
+	assert_true(result.pruned_through > 1500);
+	assert_true(result.links < 6000 && result.links > 2000);
+	store_close(store);
+}
+
 static void
 test_accounts_that_do_not_add_up(void **state)
 {
@@ -938,6 +1050,7 @@ main(void)
 	    VERIFY_TEST(test_a_changed_row_is_named),
 	    VERIFY_TEST(test_a_removed_row_is_named),
 	    VERIFY_TEST(test_an_inserted_row_is_named),
+	    VERIFY_TEST(test_any_changed_value_is_found),
 	    VERIFY_TEST(test_a_row_that_no_index_has_is_named),
 	    VERIFY_TEST(test_numbers_that_were_exchanged),
 	    VERIFY_TEST(test_a_row_that_was_put_back),
@@ -954,6 +1067,7 @@ main(void)
 	    VERIFY_TEST(test_a_beginning_in_the_middle),
 	    VERIFY_TEST(test_a_pruned_log_passes),
 	    VERIFY_TEST(test_pruning_ends_with_a_seal),
+	    VERIFY_TEST(test_a_log_that_is_pruned_meanwhile),
 	    VERIFY_TEST(test_accounts_that_do_not_add_up),
 	    VERIFY_TEST(test_refused_packets_are_counted_by_the_kernel),
 	    VERIFY_TEST(test_accounts_of_pruned_sandboxes_are_left_alone),
