@@ -19,7 +19,7 @@
 #define CHECKPOINT_FRAMES_LEFT 500
 /* Frames, 64 MiB, beyond which a reader that stands in the way is worth an alarm. */
 #define CHECKPOINT_FRAMES_ALARM 16384
-/* Frames, 1 GiB, beyond which the log counts as not writable: more than a reader of minutes causes on a busy host, less
+/* Frames, 1 GiB, beyond which the log counts as not writable: what some ten thousand connections write, and less
  * than anybody's disk misses. */
 #define CHECKPOINT_FRAMES_MAX 260000
 

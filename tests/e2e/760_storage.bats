@@ -141,7 +141,7 @@ alarmed() { postern status -o json | jq -e '.missing[] | select(test("a reader h
 not_alarmed() { ! alarmed; }
 
 @test "F-23: a reader that never ends: an alarm, then nothing new before the disk is full, then it goes on" {
-	sandbox reader --policy "$(policy reader "${RULES[@]}")"
+	sandbox reader --policy "$(policy reader "${RULES[@]}" "{cidr: $NET4.$ECHO/32, ports: [7]}")"
 	hold reader
 	reader 'BEGIN' 'SELECT count(*) FROM connections'
 	not_alarmed
@@ -149,7 +149,7 @@ not_alarmed() { ! alarmed; }
 	for ((round = 0; round < 30; round++)); do
 		! audit_out || break
 		guest reader timeout 1 "$LAB_DIR/attempts.py" --timeout 0.5 --pause 0.01 --workers 4 "$LAB/tmp/tries" \
-			"$NET4.$BYTES:9001" "[$NET6:$BYTES]:9001" || true
+			"$NET4.$ECHO:7" "$NET4.$OTHER:443" || true
 	done
 	audit_out
 	wait_for 5 alarmed
