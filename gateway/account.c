@@ -14,29 +14,39 @@
 #include <string.h>
 
 static void
-account_queue_arm(struct account_queue *queue, int64_t ms)
+account_queue_arm(struct account_queue *queue)
 {
-	if (queue->head != NULL && !loop_timer_armed(&queue->timer))
-		(void)loop_timer_set(
-		    queue->loop, &queue->timer, ms > 0 ? ms : ACCOUNT_STEP_MS); /* or by the next change */
+	int64_t ms;
+
+	if (queue->head == NULL || loop_timer_armed(&queue->timer))
+		return;
+	ms = queue->head->due_ms - clock_mono_ms();
+	/* Without memory for it, by the next change. */
+	(void)loop_timer_set(queue->loop, &queue->timer, ms > ACCOUNT_STEP_MS ? ms : ACCOUNT_STEP_MS);
+}
+
+static void
+account_enqueue(struct account *account)
+{
+	struct account_queue *queue = account->queue;
+
+	if (account->queued)
+		return;
+	account->queued = true;
+	account->next = NULL;
+	account->due_ms = clock_mono_ms() + ACCOUNT_SEND_MS;
+	if (queue->tail != NULL)
+		queue->tail->next = account;
+	else
+		queue->head = account;
+	queue->tail = account;
 }
 
 static void
 account_touch(struct account *account)
 {
-	struct account_queue *queue = account->queue;
-
-	if (!account->queued) {
-		account->queued = true;
-		account->next = NULL;
-		account->due_ms = clock_mono_ms() + ACCOUNT_SEND_MS;
-		if (queue->tail != NULL)
-			queue->tail->next = account;
-		else
-			queue->head = account;
-		queue->tail = account;
-	}
-	account_queue_arm(queue, ACCOUNT_SEND_MS);
+	account_enqueue(account);
+	account_queue_arm(account->queue);
 }
 
 static void
@@ -80,10 +90,9 @@ account_timer_handler(struct loop_timer *timer)
 
 		account_unqueue(account);
 		if (!recorder_ready(account->recorder) || account_tell(account, false) < 0)
-			account_touch(account);
+			account_enqueue(account);
 	}
-	if (queue->head != NULL)
-		account_queue_arm(queue, queue->head->due_ms - now_ms);
+	account_queue_arm(queue);
 }
 
 int

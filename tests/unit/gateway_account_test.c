@@ -321,6 +321,31 @@ test_accounts_of_many_sandboxes(void **state)
 	free(sandboxes);
 }
 
+/* One that has to wait for the auditor keeps no other one waiting. */
+static void
+test_an_account_put_off_delays_no_other(void **state)
+{
+	struct far_end *far = far_end_new();
+	struct sandbox first = {.gateway = &far->gateway, .id = 1}, second = {.gateway = &far->gateway, .id = 2};
+	const struct record *last = NULL;
+
+	(void)state;
+	far_end_account(far, &first);
+	far_end_pass(far, ACCOUNT_SEND_MS / 2);
+	far_end_account(far, &second);
+	ipc_close(&far->auditor);
+	far_end_pass(far, ACCOUNT_SEND_MS / 2 + 100); /* the first one is due */
+	far_end_auditor(far);
+	far_end_pass(far, ACCOUNT_SEND_MS / 2);
+	assert_int_equal(far_end_count(far, RECORD_ACCOUNT, &last), 1);
+	assert_int_equal(last->account.sandbox, 2);
+	far_end_pass(far, ACCOUNT_SEND_MS / 2);
+	assert_int_equal(far_end_count(far, RECORD_ACCOUNT, NULL), 2);
+	account_release(first.account);
+	account_release(second.account);
+	far_end_free(far);
+}
+
 int
 main(void)
 {
@@ -328,6 +353,7 @@ main(void)
 	    cmocka_unit_test(case_F_12_random_traffic_adds_up),
 	    cmocka_unit_test(test_what_is_lost_shows),
 	    cmocka_unit_test(test_accounts_of_many_sandboxes),
+	    cmocka_unit_test(test_an_account_put_off_delays_no_other),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
