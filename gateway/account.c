@@ -68,12 +68,14 @@ account_unqueue(struct account *account)
 static int
 account_tell(struct account *account, bool final)
 {
+	int64_t now_us = clock_real_us();
 	struct record record;
 
+	/* Of two accounts the log keeps the later one: a clock that is set back must not turn them round. */
+	account->counts.ts_us = now_us > account->counts.ts_us ? now_us : account->counts.ts_us + 1;
 	memset(&record, 0, sizeof(record));
 	record.kind = RECORD_ACCOUNT;
 	record.account = account->counts;
-	record.account.ts_us = clock_real_us();
 	record.account.final = final;
 	return recorder_send(account->recorder, &record, NULL);
 }

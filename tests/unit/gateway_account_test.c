@@ -346,6 +346,29 @@ test_an_account_put_off_delays_no_other(void **state)
 	far_end_free(far);
 }
 
+/* The log keeps the later of two: the final one is that, whatever the clock says by then. */
+static void
+test_accounts_rise_though_the_clock_falls(void **state)
+{
+	struct far_end *far = far_end_new();
+	struct sandbox sandbox = {.gateway = &far->gateway, .id = 1};
+	const struct record *last = NULL;
+	int64_t before_us;
+
+	(void)state;
+	far_end_account(far, &sandbox);
+	far_end_pass(far, ACCOUNT_SEND_MS + 100);
+	assert_int_equal(far_end_count(far, RECORD_ACCOUNT, &last), 1);
+	before_us = last->account.ts_us;
+	clock_skew_ms(far->skew_ms -= 3600000);
+	account_release(sandbox.account);
+	far_end_settle(far);
+	assert_int_equal(far_end_count(far, RECORD_ACCOUNT, &last), 2);
+	assert_int_equal(last->account.final, 1);
+	assert_true(last->account.ts_us > before_us);
+	far_end_free(far);
+}
+
 int
 main(void)
 {
@@ -354,6 +377,7 @@ main(void)
 	    cmocka_unit_test(test_what_is_lost_shows),
 	    cmocka_unit_test(test_accounts_of_many_sandboxes),
 	    cmocka_unit_test(test_an_account_put_off_delays_no_other),
+	    cmocka_unit_test(test_accounts_rise_though_the_clock_falls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
