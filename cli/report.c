@@ -98,30 +98,48 @@ report_verify(const char *path, char ret_text[REPORT_VERDICT_MAX])
 	return true;
 }
 
+static int
+report_write_whole(FILE *out, const char *path, sqlite3 *db, const struct report_options *options, struct error *err)
+{
+	if (report_write(out, db, options, err) < 0)
+		return -1;
+	if (fflush(out) != 0 || ferror(out))
+		return error_sys(err, errno, "%s cannot be written", path);
+	return 0;
+}
+
+/* A device or a pipe is written to: it must not be put aside for a file. */
+static int
+report_write_special(const char *path, sqlite3 *db, const struct report_options *options, struct error *err)
+{
+	FILE *out = fopen(path, "we");
+	int rc;
+
+	if (out == NULL)
+		return error_sys(err, errno, "%s cannot be opened", path);
+	rc = report_write_whole(out, path, db, options, err);
+	fclose(out);
+	return rc;
+}
+
 /* A file is complete or not there: it is written beside and renamed. */
 static int
 report_write_file(const char *path, sqlite3 *db, const struct report_options *options, struct error *err)
 {
 	char draft[PATH_MAX];
-	mode_t mask;
+	struct stat st;
 	FILE *out;
-	int fd, rc = 0;
+	int fd, rc;
 
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		return report_write_special(path, db, options, err);
 	if (snprintf(draft, sizeof(draft), "%s.XXXXXX", path) >= (int)sizeof(draft))
 		return error_sys(err, ENAMETOOLONG, "%s", path);
 	fd = mkostemp(draft, O_CLOEXEC);
-	/* As any new file, not as secret as a draft. */
-	mask = umask(0);
-	umask(mask);
-	if (fd >= 0 && fchmod(fd, 0666 & ~mask) < 0)
-		rc = error_sys(err, errno, "%s cannot be made", path);
 	out = fd < 0 ? NULL : fdopen(fd, "w");
 	if (out == NULL)
 		return error_sys(err, errno, "%s cannot be made", path);
-	if (rc == 0)
-		rc = report_write(out, db, options, err);
-	if (rc == 0 && (fflush(out) != 0 || ferror(out)))
-		rc = error_sys(err, errno, "%s cannot be written", path);
+	rc = report_write_whole(out, path, db, options, err);
 	fclose(out);
 	if (rc == 0 && rename(draft, path) < 0)
 		rc = error_sys(err, errno, "%s cannot be written", path);
@@ -146,7 +164,7 @@ report_run(const struct report_words *words, struct report_options *options, str
 		options->verdict = verdict;
 	}
 	if (words->output == NULL || strcmp(words->output, "-") == 0)
-		rc = report_write(stdout, file.db, options, err);
+		rc = report_write_whole(stdout, "standard output", file.db, options, err);
 	else
 		rc = report_write_file(words->output, file.db, options, err);
 	open_close(&file);

@@ -131,3 +131,23 @@ png_size() { od -An -j16 -N8 -tu4 --endian=big "$1" | xargs; }
 	run -1 postern report nobody --db "$LAB/tmp/none.db"
 	matches "message" 'no audit log at' "$output"
 }
+
+@test "report: a pipe or a device is written to and stays what it is, and what cannot be written is said" {
+	local reader
+
+	sandbox piped
+	postern detach piped
+	mkfifo "$LAB/tmp/page.pipe"
+	cat "$LAB/tmp/page.pipe" >"$PAGE" &
+	reader=$!
+	run -0 timeout 20 postern report piped --no-verify -o "$LAB/tmp/page.pipe"
+	wait "$reader"
+	matches "begin" '<h1>Sandbox piped</h1>' "$(cat "$PAGE")"
+	matches "end" '</html>' "$(cat "$PAGE")"
+	[[ -p $LAB/tmp/page.pipe ]]
+	run -1 postern report piped --no-verify -o /dev/full
+	matches "message" '/dev/full cannot be written: No space left' "$output"
+	[[ -c /dev/full ]]
+	run -1 bash -c 'postern report piped --no-verify >/dev/full'
+	matches "message" 'standard output cannot be written: No space left' "$output"
+}
