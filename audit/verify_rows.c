@@ -87,30 +87,30 @@ rows_own(struct verify *v, sqlite3_stmt *row, enum chain_table table)
 	}
 }
 
-/* Is the link with the row's number about the row? */
+/* Is the link with the row's number about the row? Links that were not walked vouch for nothing: before 1 there are none, and
+ * up to pruned_through none any more. */
 static void
 rows_check_number(struct verify *v, sqlite3_stmt *row, unsigned int table)
 {
 	int64_t id = sqlite3_column_int64(row, 0), seq = sqlite3_column_int64(row, 1);
 	int64_t link_table = sqlite3_column_int64(row, 2), link_id = sqlite3_column_int64(row, 3);
+	bool linked = sqlite3_column_type(row, 2) != SQLITE_NULL;
 
-	if (v->from.n > 0 && seq <= v->from.last_seq)
+	if (v->from.n > 0 && seq > 0 && seq <= v->from.last_seq)
 		return;
-	if (sqlite3_column_type(row, 2) != SQLITE_NULL && link_table == table && link_id == id)
-		return;
-	if (sqlite3_column_type(row, 2) != SQLITE_NULL)
+	if (seq > 0 && seq <= v->result->pruned_through)
+		verify_find(v, VERIFY_INSERTED, table, id, seq, 0,
+		    "should have been dropped with all up to number %lld: it was inserted since",
+		    (long long)v->result->pruned_through);
+	else if (seq < 1 || !linked)
+		verify_find(v, VERIFY_INSERTED, table, id, seq, 0,
+		    "has no link in the chain: it was inserted, or its link was removed");
+	else if (link_table != table || link_id != id)
 		verify_find(v, VERIFY_REORDERED, table, id, seq, 0,
 		    "has number %lld, which is that of %s %016llx: numbers were exchanged, or it was inserted",
 		    (long long)seq,
 		    link_table > 0 && link_table < CHAIN_TABLE_MAX ? chain_table_name((unsigned int)link_table) : "?",
 		    (unsigned long long)link_id);
-	else if (seq > 0 && seq <= v->result->pruned_through)
-		verify_find(v, VERIFY_INSERTED, table, id, seq, 0,
-		    "should have been dropped with all up to number %lld: it was inserted since",
-		    (long long)v->result->pruned_through);
-	else
-		verify_find(v, VERIFY_INSERTED, table, id, seq, 0,
-		    "has no link in the chain: it was inserted, or its link was removed");
 }
 
 static void

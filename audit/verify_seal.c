@@ -63,7 +63,7 @@ verify_note(struct verify *v, sqlite3_stmt *next, const struct verify_note *note
 	/* One that anybody may have made proves nothing; verify_seal_signed says so. */
 	if (!verify_seal_signed(v, seal))
 		return 0;
-	rc = seal_table_next(next, seal->n - 1, &here, &whole);
+	rc = seal->n < 1 ? SQLITE_DONE : seal_table_next(next, seal->n - 1, &here, &whole);
 	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
 		return verify_fail(v, rc);
 	if (rc == SQLITE_DONE || here.n != seal->n)

@@ -21,6 +21,13 @@ struct walk {
 	bool pruned_sealed; /* a seal ends there */
 };
 
+/* The number after this one; a hostile file may have the largest there is. */
+static int64_t
+walk_after(int64_t number)
+{
+	return number == INT64_MAX ? number : number + 1;
+}
+
 static void
 walk_close(struct walk *walk)
 {
@@ -135,8 +142,8 @@ walk_link(struct walk *walk)
 	    .seq = sqlite3_column_int64(walk->links, 0), .id = sqlite3_column_int64(walk->links, 2)};
 	bool whole = sqlite3_column_bytes(walk->links, 3) == CHAIN_DIGEST && table > 0 && table < CHAIN_TABLE_MAX;
 
-	if (link.seq != walk->seq + 1 && walk->hole == 0)
-		walk->hole = walk->seq + 1;
+	if (link.seq != walk_after(walk->seq) && walk->hole == 0)
+		walk->hole = walk_after(walk->seq);
 	walk->seq = link.seq;
 	v->result->links++;
 	if (!whole) {
@@ -235,11 +242,11 @@ walk_check_place(struct walk *walk, const struct seal *seal)
 {
 	const struct seal *before = &walk->seal;
 
-	if (seal->n != before->n + 1)
-		verify_find(walk->v, VERIFY_BAD_SEAL, 0, 0, before->last_seq + 1, seal->first_seq - 1,
-		    "seal %lld is missing", (long long)before->n + 1);
-	else if (seal->first_seq != before->last_seq + 1 || seal->last_seq < seal->first_seq)
-		verify_find(walk->v, VERIFY_BAD_SEAL, 0, 0, before->last_seq + 1, seal->last_seq,
+	if (seal->n != walk_after(before->n))
+		verify_find(walk->v, VERIFY_BAD_SEAL, 0, 0, walk_after(before->last_seq), seal->last_seq,
+		    "seal %lld is missing", (long long)walk_after(before->n));
+	else if (seal->first_seq != walk_after(before->last_seq) || seal->last_seq < seal->first_seq)
+		verify_find(walk->v, VERIFY_BAD_SEAL, 0, 0, walk_after(before->last_seq), seal->last_seq,
 		    "seal %lld is about %lld to %lld, which does not follow seal %lld, up to %lld", (long long)seal->n,
 		    (long long)seal->first_seq, (long long)seal->last_seq, (long long)before->n,
 		    (long long)before->last_seq);
@@ -285,7 +292,8 @@ walk_next_seal(struct walk *walk)
 		return verify_fail(v, rc);
 	if (whole)
 		return walk_seal(walk, &seal) < 0 ? -1 : 1;
-	verify_find(v, VERIFY_BAD_SEAL, 0, 0, walk->seal.last_seq + 1, 0, "seal %lld is damaged", (long long)seal.n);
+	verify_find(
+	    v, VERIFY_BAD_SEAL, 0, 0, walk_after(walk->seal.last_seq), 0, "seal %lld is damaged", (long long)seal.n);
 	/* As if it were not there; the next one's range tells what it was about. */
 	walk->seal.n = seal.n;
 	walk->head_known = false;
@@ -309,12 +317,30 @@ walk_tail(struct walk *walk)
 	return 0;
 }
 
+/* A seal or a link in front of the first one would be met by nobody. */
+static int
+walk_check_front(struct verify *v)
+{
+	int64_t seals, links;
+
+	if (verify_integer(v, "SELECT count(*) FROM seals WHERE n < 1", 0, 0, &seals) < 0 ||
+	    verify_integer(v, "SELECT count(*) FROM chain WHERE seq < 1", 0, 0, &links) < 0)
+		return -1;
+	if (seals > 0)
+		verify_find(v, VERIFY_BAD_SEAL, 0, 0, 0, 0, "%lld seals have numbers below 1", (long long)seals);
+	if (links > 0)
+		verify_find(v, VERIFY_REORDERED, 0, 0, 0, 0, "%lld links have numbers below 1", (long long)links);
+	return 0;
+}
+
 int
 verify_walk(struct verify *v)
 {
 	struct walk walk;
 	int rc = walk_open(&walk, v);
 
+	if (rc == 0)
+		rc = walk_check_front(v);
 	while (rc == 0 && (rc = walk_next_seal(&walk)) > 0)
 		rc = 0;
 	if (rc == 0)

@@ -298,6 +298,10 @@ test_an_inserted_row_is_named(void **state)
 		0},
 	    {"INSERT INTO events VALUES (9223372036854775807, 4, 0, 1, 14, NULL, '{}')", VERIFY_REORDERED, CHAIN_EVENTS,
 		4},
+	    /* With a link of its own, where nobody walks. */
+	    {"INSERT INTO events VALUES (99, -5, 0, 1, 14, NULL, '{}'); INSERT INTO chain VALUES (-5, 3, 99, "
+	     "zeroblob(32))",
+		VERIFY_INSERTED, CHAIN_EVENTS, -5},
 	    {"INSERT INTO sandboxes VALUES (1, 11, 'x', 'tap', 1, NULL, NULL, NULL)", VERIFY_INSERTED, CHAIN_SANDBOXES,
 		11},
 	};
@@ -758,6 +762,9 @@ test_a_pruned_log_passes(void **state)
 	/* A row that was put where all are dropped. */
 	tamper("INSERT INTO events VALUES (99, 4, 0, 1, 14, NULL, '{}')");
 	verify_finds(VERIFY_INSERTED, CHAIN_EVENTS, 4);
+	/* Also with a link beside it. */
+	tamper("INSERT INTO chain VALUES (4, 3, 99, zeroblob(32))");
+	verify_finds(VERIFY_INSERTED, CHAIN_EVENTS, 4);
 }
 
 static void
@@ -1002,6 +1009,34 @@ test_the_writer_looks_at_the_end(void **state)
 	}
 }
 
+/* Numbers at the ends of what a column takes; for a build with sanitizers, too. */
+static void
+test_extreme_numbers(void **state)
+{
+	static const char *const columns[] = {"chain.seq", "chain.tbl", "chain.id", "seals.n", "seals.first_seq",
+	    "seals.last_seq", "seals.ts", "seals.key_id", "connections.id", "connections.seq", "connections.count",
+	    "connections.sandbox_id", "connections.verdict", "dns.count", "events.kind", "events.ts", "accounts.id",
+	    "accounts.seq", "accounts.sandbox_id", "accounts.queries", "accounts.queries_allowed", "sandboxes.id"};
+	static const char *const numbers[] = {
+	    "9223372036854775807", "-9223372036854775807 - 1", "0", "-1", "4294967296"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]) * 5; i++) {
+		char table[32];
+		const char *column = columns[i / 5];
+		size_t len = strcspn(column, ".");
+
+		memcpy(table, column, len);
+		table[len] = '\0';
+		verify_make();
+		if (change_value(table, column + len + 1, numbers[i % 5], 1) |
+		    change_value(table, column + len + 1, numbers[i % 5], 0))
+			if (verify_now().fault_count == 0)
+				fail_msg("nothing found after %s = %s", column, numbers[i % 5]);
+		fixture_shell("rm -f \"$DB\"*");
+	}
+}
+
 static void
 test_hostile_schemas_fail(void **state)
 {
@@ -1074,6 +1109,7 @@ main(void)
 	    VERIFY_TEST(test_gaps_are_told_and_are_no_faults),
 	    VERIFY_TEST(test_a_long_log_that_is_still_written),
 	    VERIFY_TEST(test_the_writer_looks_at_the_end),
+	    VERIFY_TEST(test_extreme_numbers),
 	    VERIFY_TEST(test_hostile_schemas_fail),
 	    VERIFY_TEST(test_one_sandbox),
 	};
