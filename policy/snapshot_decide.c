@@ -241,19 +241,17 @@ snapshot_decide_addr(const struct snapshot *s, const struct addr *addr, uint8_t 
 	return snap_heads_decide(s, &heads, proto, port, now_us);
 }
 
-/* The first live rule of a kind that is about this port, whatever its place; SNAPSHOT_NO_RULE: none. */
+/* The first live rule of a kind that is about this port, whatever its place, from the kind's first one on; SNAPSHOT_NO_RULE:
+ * none. Mostly that one is it: a guest can ask this often, by a name with many addresses that nobody knows the place of. */
 static uint32_t
-place_rule_any(const struct snapshot *s, enum snap_kind kind, uint8_t proto, uint16_t port, int64_t now_us)
+place_rule_any(
+    const struct snapshot *s, enum snap_kind kind, uint32_t first, uint8_t proto, uint16_t port, int64_t now_us)
 {
-	uint32_t first = SNAPSHOT_NO_RULE;
-
-	for (uint32_t slot = 0; slot <= s->view.masks[kind]; slot++) {
-		for (uint32_t next = s->view.tables[kind][slot].rule; next != 0; next = s->view.rules[next - 1].next)
-			if (next - 1 < first && rule_covers(&s->view, &s->view.rules[next - 1], proto, port) &&
-			    snap_rule_lives(s, next - 1, now_us))
-				first = next - 1;
-	}
-	return first;
+	for (uint32_t rule = first; rule < s->view.rule_count; rule++)
+		if (s->view.rules[rule].kind == kind && rule_covers(&s->view, &s->view.rules[rule], proto, port) &&
+		    snap_rule_lives(s, rule, now_us))
+			return rule;
+	return SNAPSHOT_NO_RULE;
 }
 
 struct decision
@@ -272,10 +270,10 @@ snapshot_decide_place(
 	decision = snap_heads_decide(s, &heads, proto, port, now_us);
 	if (decision.reason == REASON_RULE_DENY)
 		return decision;
-	if (place->country[0] == '\0' && s->country_rule != SNAPSHOT_NO_RULE)
-		could_be = place_rule_any(s, SNAP_COUNTRY, proto, port, now_us);
-	if (could_be == SNAPSHOT_NO_RULE && place->asn == 0 && s->asn_rule != SNAPSHOT_NO_RULE)
-		could_be = place_rule_any(s, SNAP_ASN, proto, port, now_us);
+	if (place->country[0] == '\0')
+		could_be = place_rule_any(s, SNAP_COUNTRY, s->country_rule, proto, port, now_us);
+	if (could_be == SNAPSHOT_NO_RULE && place->asn == 0)
+		could_be = place_rule_any(s, SNAP_ASN, s->asn_rule, proto, port, now_us);
 	return could_be == SNAPSHOT_NO_RULE ? decision_none : decision_of(REASON_PLACE_UNKNOWN, could_be);
 }
 
