@@ -113,7 +113,9 @@ account_attach(struct sandbox *sandbox)
 	account->counts.id = recorder_id(account->recorder);
 	account->counts.sandbox = sandbox->id;
 	sandbox->account = account;
-	account_touch(account); /* that this gateway serves it is worth a line */
+	/* That this gateway serves it is worth a line, which is there should the gateway crash. */
+	if (account_tell(account, false) < 0)
+		account_touch(account);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "gateway/pktinfo.h"
 
 #include <errno.h>
+#include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,9 +42,37 @@ udp_receive(struct dns_udp *udp)
 		return errno == EINTR;
 	account_arrive(udp->server->sandbox->account, RECORD_ATTEMPT_DNS, 1);
 	if (addr_from_sockaddr((struct sockaddr *)&from, &origin.src, &origin.sport) &&
-	    pktinfo_read(&msg, &origin.server))
+	    pktinfo_read(&msg, &origin.server)) {
+		udp->last_src = origin.src;
 		dns_query_take(udp->server, &origin, bytes, (size_t)n);
+	}
 	return true;
+}
+
+static uint32_t
+udp_dropped(int fd)
+{
+	uint32_t info[SK_MEMINFO_VARS] = {0};
+	socklen_t len = sizeof(info);
+
+	return getsockopt(fd, SOL_SOCKET, SO_MEMINFO, info, &len) < 0 ? 0 : info[SK_MEMINFO_DROPS];
+}
+
+/* Datagrams that came while the socket's queue was full (or with a wrong checksum) are gone, and nobody is answered; yet
+ * they came in. The kernel counts them. */
+static void
+udp_count_dropped(struct dns_udp *udp)
+{
+	const struct dns_origin origin = {.transport = IPPROTO_UDP, .src = udp->last_src};
+	uint32_t total = udp_dropped(udp->source.fd);
+	uint32_t dropped = total - udp->dropped; /* wraps as the kernel's does */
+
+	if (dropped == 0)
+		return;
+	udp->dropped = total;
+	account_arrive(udp->server->sandbox->account, RECORD_ATTEMPT_DNS, dropped);
+	dns_budget_over(
+	    &udp->server->budget, DNS_OVER_RATE, &origin, dropped, "more at once than the resolver's queue holds");
 }
 
 static void
@@ -54,6 +83,7 @@ udp_handler(struct loop_source *source, uint32_t events)
 	(void)events;
 	for (int i = 0; i < DNS_UDP_ROUND && udp_receive(udp); i++)
 		;
+	udp_count_dropped(udp);
 }
 
 void
@@ -78,6 +108,7 @@ udp_start(struct dns_server *server, struct dns_udp *udp, int fd)
 {
 	pktinfo_prepare(fd);
 	udp->server = server;
+	udp->dropped = udp_dropped(fd); /* an earlier gateway's */
 	udp->source.fd = fd;
 	udp->source.handler = udp_handler;
 	return loop_source_add(server->sandbox->gateway->loop, &udp->source, EPOLLIN);
@@ -142,6 +173,9 @@ dns_detach(struct sandbox *sandbox)
 		return;
 	dns_tcp_stop(server);
 	dns_query_drop_all(server);
+	for (size_t i = 0; i < 2; i++)
+		if (server->udp[i].source.fd >= 0)
+			udp_count_dropped(&server->udp[i]);
 	dns_budget_close(&server->budget);
 	for (size_t i = 0; i < 2; i++) {
 		int fd = loop_source_remove(loop, &server->udp[i].source);

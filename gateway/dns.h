@@ -20,6 +20,8 @@
 struct dns_udp {
 	struct loop_source source;
 	struct dns_server *server;
+	uint32_t dropped;     /* by the kernel, so far, and accounted for */
+	struct addr last_src; /* who sent a datagram last */
 };
 
 struct dns_listener {

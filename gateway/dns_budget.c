@@ -131,12 +131,13 @@ dns_budget_query(struct dns_budget *budget)
 }
 
 void
-dns_budget_over(struct dns_budget *budget, enum dns_over_kind kind, const struct dns_origin *origin, const char *why)
+dns_budget_over(struct dns_budget *budget, enum dns_over_kind kind, const struct dns_origin *origin, uint64_t count,
+    const char *why)
 {
 	struct dns_over *over = &budget->over[kind];
 
 	over->why = why;
-	over->count++;
+	over->count += count;
 	over->src = origin->src;
 	over->server = origin->server;
 	over->sport = origin->sport;

@@ -70,9 +70,9 @@ void dns_budget_close(struct dns_budget *budget);
 
 /* May one more query be looked at? False: refuse it, and tell dns_budget_over. */
 bool dns_budget_query(struct dns_budget *budget);
-/* A message gets no record of its own: it is counted in its kind's next one. why: static text. */
-void dns_budget_over(
-    struct dns_budget *budget, enum dns_over_kind kind, const struct dns_origin *origin, const char *why);
+/* Messages that get no record of their own: they are counted in their kind's next one. why: static text. */
+void dns_budget_over(struct dns_budget *budget, enum dns_over_kind kind, const struct dns_origin *origin,
+    uint64_t count, const char *why);
 /* More than DNS_BUDGET_QUERIES_S. */
 extern const char dns_budget_why[];
 /* May this name go upstream? */

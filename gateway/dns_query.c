@@ -417,7 +417,7 @@ query_over(struct dns_server *server, enum dns_over_kind kind, const struct dns_
 	uint8_t *bytes;
 	size_t len;
 
-	dns_budget_over(&server->budget, kind, origin, why);
+	dns_budget_over(&server->budget, kind, origin, 1, why);
 	if (dns_reply_build(&reply, &bytes, &len) < 0)
 		return;
 	if (origin->udp != NULL)
@@ -467,7 +467,7 @@ dns_query_take(struct dns_server *server, const struct dns_origin *origin, const
 	const char *why = dns_budget_why;
 
 	if (read == DNS_READ_DROP) {
-		dns_budget_over(&server->budget, DNS_OVER_NO_QUERY, origin, "a response, or no message at all");
+		dns_budget_over(&server->budget, DNS_OVER_NO_QUERY, origin, 1, "a response, or no message at all");
 	} else if (!recorder_has_room(&server->sandbox->gateway->recorder)) {
 		query_over(server, DNS_OVER_NO_ROOM, origin, &question, query_no_room);
 	} else {
@@ -494,13 +494,13 @@ dns_query_refuse_unread(struct dns_server *server, const struct dns_origin *orig
 	struct dns_query *query;
 
 	if (!recorder_has_room(&server->sandbox->gateway->recorder)) {
-		dns_budget_over(&server->budget, DNS_OVER_NO_ROOM, origin, query_no_room);
+		dns_budget_over(&server->budget, DNS_OVER_NO_ROOM, origin, 1, query_no_room);
 		return;
 	}
 	memset(&question, 0, sizeof(question));
 	query = dns_budget_query(&server->budget) ? query_new(server, origin, &question) : NULL;
 	if (query == NULL) {
-		dns_budget_over(&server->budget, DNS_OVER_RATE, origin, dns_budget_why);
+		dns_budget_over(&server->budget, DNS_OVER_RATE, origin, 1, dns_budget_why);
 		return;
 	}
 	query->origin.conn = NULL;

@@ -144,12 +144,15 @@ far_end_new(void)
 
 static inline void far_end_settle(struct far_end *far);
 
-/* Before anything is attached. */
+/* Before anything is attached. The account's first record, which says that there is one, is taken away. */
 static inline void
 far_end_account(struct far_end *far, struct sandbox *sandbox)
 {
 	assert_ptr_equal(sandbox->gateway, &far->gateway);
 	assert_int_equal(account_attach(sandbox), 0);
+	far_end_settle(far);
+	assert_true(far->record_count == 1 && far->records[0].kind == RECORD_ACCOUNT);
+	far->record_count = 0;
 }
 
 /* What the rows that arrived say of a sandbox, the last word of each row counting. */
