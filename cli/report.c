@@ -49,9 +49,10 @@ report_read_words(
 	return 0;
 }
 
-/* What the daemon says is in force: text that the caller frees, or NULL. Only of the log that is the daemon's own. */
+/* What the daemon says is in force: text that the caller frees, or NULL and why. Only of the log that is the daemon's
+ * own. */
 static char *
-report_policy_text(const struct report_options *options, int64_t *ret_id)
+report_policy_text(const struct report_options *options, int64_t *ret_id, const char **ret_why)
 {
 	char path[CLIENT_PATH_MAX], *text = NULL;
 	struct error err;
@@ -59,9 +60,14 @@ report_policy_text(const struct report_options *options, int64_t *ret_id)
 	size_t size;
 	FILE *memory;
 
-	if (options->sandbox == NULL || client_sandbox_path(options->sandbox, "", path, &err) < 0 ||
-	    client_request("GET", path, NULL, &answer, &err) < 0)
+	*ret_why = "The sandbox is not attached now. The events tell which policy was in force when.";
+	if (options->sandbox == NULL || client_sandbox_path(options->sandbox, "", path, &err) < 0)
 		return NULL;
+	if (client_request("GET", path, NULL, &answer, &err) < 0) {
+		if (err.code != ERROR_NOT_FOUND)
+			*ret_why = "posternd could not be asked. The events tell which policy was in force when.";
+		return NULL;
+	}
 	*ret_id = json_integer_value(json_object_get(answer, "id"));
 	memory = open_memstream(&text, &size);
 	if (memory != NULL) {
@@ -196,12 +202,10 @@ cli_report(int argc, char **argv)
 		return status;
 	if (report_read_words(&words, &command, &options, &err) < 0)
 		return command_fail(&err);
+	options.policy_why = "This log was read from a file; the policy is known where the sandbox is attached.";
 	if (words.db == NULL)
-		policy = report_policy_text(&options, &options.policy_id);
+		policy = report_policy_text(&options, &options.policy_id, &options.policy_why);
 	options.policy = policy;
-	options.policy_why = words.db != NULL
-	    ? "This log was read from a file; the policy is known where the sandbox is attached."
-	    : "The sandbox is not attached now. The events tell which policy was in force when.";
 	rc = report_run(&words, &options, &err);
 	free(policy);
 	return rc == 0 ? 0 : command_fail(&err);

@@ -151,3 +151,13 @@ png_size() { od -An -j16 -N8 -tu4 --endian=big "$1" | xargs; }
 	run -1 bash -c 'postern report piped --no-verify >/dev/full'
 	matches "message" 'standard output cannot be written: No space left' "$output"
 }
+
+@test "report: a daemon that cannot be asked is not said to have no such sandbox" {
+	sandbox asked
+	postern report asked --no-verify -o "$PAGE"
+	matches "policy" 'deny everything else' "$(cat "$PAGE")"
+	postern report asked --no-verify -R "$LAB/tmp/nowhere" -o "$PAGE"
+	matches "why" 'posternd could not be asked' "$(cat "$PAGE")"
+	run ! grep 'not attached now' "$PAGE"
+	postern detach asked
+}
