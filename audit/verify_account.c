@@ -29,6 +29,9 @@ _Static_assert(sizeof(account_things) / sizeof(account_things[0]) == RECORD_ATTE
 /* Columns before the counts, in this file's statement. */
 #define ACCOUNT_COUNTS 4
 
+/* A sum is about all records: whatever was found of one of them tells more. */
+#define ACCOUNT_ABOUT_ALL INT64_MAX
+
 /* A damaged or hostile count must not overflow a sum. */
 static int64_t
 account_sum(int64_t a, int64_t b)
@@ -185,7 +188,7 @@ static void
 account_find(struct verify *v, const struct account *account, const char *things, const char *what, int64_t counted,
     int64_t found)
 {
-	verify_find(v, VERIFY_ACCOUNT, CHAIN_ACCOUNTS, account->id, account->seq, 0,
+	verify_find(v, VERIFY_ACCOUNT, CHAIN_ACCOUNTS, account->id, account->seq, ACCOUNT_ABOUT_ALL,
 	    "%s of sandbox %lld: the gateway %s %lld, the log has %lld", things, (long long)account->sandbox, what,
 	    (long long)counted, (long long)found);
 }
@@ -209,7 +212,7 @@ account_check(struct verify *v, const struct account *account, size_t attempt)
 	for (size_t verdict = 0; account->final && verdict < VERDICT_MAX; verdict++) {
 		if (rows[verdict] == recorded[verdict])
 			continue;
-		verify_find(v, VERIFY_ACCOUNT, CHAIN_ACCOUNTS, account->id, account->seq, 0,
+		verify_find(v, VERIFY_ACCOUNT, CHAIN_ACCOUNTS, account->id, account->seq, ACCOUNT_ABOUT_ALL,
 		    "%s of sandbox %lld that were %s: the gateway recorded %lld, the log has %lld", things,
 		    (long long)account->sandbox, verdict_text((unsigned int)verdict), (long long)recorded[verdict],
 		    (long long)rows[verdict]);

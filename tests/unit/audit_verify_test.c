@@ -862,6 +862,27 @@ test_accounts_that_do_not_add_up(void **state)
 	store_close(store);
 }
 
+/* A sum that is wrong because of a record that is gone is not the first to be named. */
+static void
+test_a_missing_record_is_named_before_the_sum(void **state)
+{
+	struct verify_result result;
+	struct store *store = fixture_open(NULL);
+
+	(void)state;
+	store_set_signer(store, &signer);
+	verify_add(store, fixture_sandbox(FIXTURE_SANDBOX, "task1"));
+	verify_add(store, fixture_flow(1, "a.example"));
+	verify_add(store, fixture_dns(2, "a.example", 9));
+	verify_add(store, verify_account(1, 1, 1, true));
+	verify_seal_now(store);
+	store_close(store);
+	tamper("DELETE FROM dns; DELETE FROM chain WHERE seq = 3");
+	verify_finds(VERIFY_REMOVED, 0, 3);
+	result = verify_now();
+	assert_int_equal(result.faults[VERIFY_ACCOUNT], 1);
+}
+
 static void
 test_refused_packets_are_counted_by_the_kernel(void **state)
 {
@@ -1104,6 +1125,7 @@ main(void)
 	    VERIFY_TEST(test_pruning_ends_with_a_seal),
 	    VERIFY_TEST(test_a_log_that_is_pruned_meanwhile),
 	    VERIFY_TEST(test_accounts_that_do_not_add_up),
+	    VERIFY_TEST(test_a_missing_record_is_named_before_the_sum),
 	    VERIFY_TEST(test_refused_packets_are_counted_by_the_kernel),
 	    VERIFY_TEST(test_accounts_of_pruned_sandboxes_are_left_alone),
 	    VERIFY_TEST(test_gaps_are_told_and_are_no_faults),
