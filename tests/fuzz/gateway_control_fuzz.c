@@ -9,6 +9,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
+static bool
+same_labels(const struct control_sandbox *first, const struct control_sandbox *second)
+{
+	if (first->labels == NULL || second->labels == NULL)
+		return first->labels == second->labels;
+	return json_equal(first->labels, second->labels) != 0;
+}
+
 static void
 fuzz_attachment(const char *text, size_t len)
 {
@@ -24,6 +32,9 @@ fuzz_attachment(const char *text, size_t len)
 			abort();
 		if (first->id != second->id || first->netns_ino != second->netns_ino ||
 		    memcmp(&first->config, &second->config, sizeof(first->config)) != 0)
+			abort();
+		if (!same_labels(first, second) || strcmp(first->parent, second->parent) != 0 ||
+		    first->parent_id != second->parent_id)
 			abort();
 		free(stored);
 	}
