@@ -188,6 +188,7 @@ explain_lease(struct explain *explain, const struct msg_lease_row *row)
 
 	if (explain_never(explain, &row->addr)) {
 		explain->address_reason = REASON_NEVER_ADDRESS;
+		explain->address_rule = SNAPSHOT_NO_RULE;
 		return false;
 	}
 	addr_format(&row->addr, text);
