@@ -239,7 +239,7 @@ filter_add_country(struct log_filter *filter, const char *text, struct error *er
 	return filter_add_text(filter, QUERY_FIELD_COUNTRY, code, NULL, err);
 }
 
-/* "KEY" or "KEY=VALUE"; the words stay in argv, the key is ended there. */
+/* "KEY" or "KEY=VALUE"; the value stays in argv, the key is copied, to be ended. */
 static int
 filter_add_label(struct log_filter *filter, const char *text, struct error *err)
 {
