@@ -8,6 +8,8 @@
 # make test-long runs what takes minutes: leases that expire, connections that idle, a storage fault at every call.
 
 VERSION := 0.1.0
+# Of the manual pages; the day of the version.
+DATE := 2026-11-30
 SANITIZE ?=
 FUZZ ?=
 BUILD ?= $(if $(FUZZ),build-fuzz,$(if $(SANITIZE),build-sanitize,build))
@@ -177,11 +179,11 @@ bench: $(BENCH_BIN) all
 	@status=0; for program in $(BENCH_BIN) "tests/lab/enter tests/bench/fleet"; do \
 		echo "# $$program"; BUILD=$(BUILD) $$program || status=1; done; exit $$status
 
-# Manual pages: man/NAME.SECTION.scd
+# Manual pages: man/NAME.SECTION.scd; version and date come from above.
 MAN := $(patsubst man/%.scd,$(BUILD)/man/%,$(wildcard man/*.scd))
-$(BUILD)/man/%: man/%.scd
+$(BUILD)/man/%: man/%.scd Makefile
 	@mkdir -p $(BUILD)/man
-	scdoc < $< > $@.tmp && mv $@.tmp $@
+	$(call say,MAN) sed '1s/$$/ "postern $(VERSION)"/' $< | SOURCE_DATE_EPOCH=$$(date -u -d $(DATE) +%s) scdoc > $@.tmp && mv $@.tmp $@
 man: $(MAN)
 
 # Where things go.

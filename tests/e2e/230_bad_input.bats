@@ -356,7 +356,8 @@ as_user() {
 	# What make has built is taken as it is; this must not build in the midst of a test.
 	run -0 make -C "$REPO" --no-print-directory install BUILD="$BUILD" DESTDIR="$root" SANITIZE= CI=
 	local file
-	for file in usr/sbin/posternd usr/bin/postern usr/share/man/man1/postern.1 usr/share/man/man8/posternd.8 \
+	for file in usr/sbin/posternd usr/bin/postern usr/share/man/man1/postern.1 usr/share/man/man1/postern-log.1 \
+		usr/share/man/man1/postern-report.1 usr/share/man/man1/postern-verify.1 usr/share/man/man8/posternd.8 \
 		usr/share/man/man5/postern-policy.5 usr/share/man/man5/postern-audit.5 usr/lib/systemd/system/posternd.service \
 		usr/lib/sysusers.d/postern.conf; do
 		[[ -s $root/$file ]] || fail "$file was not installed"
