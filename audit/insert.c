@@ -4,22 +4,15 @@
  * is open, a count only grows. Every statement that does change a row gives it the next seq, which is how a reader
  * that follows the log finds changes without looking at times.
  *
- * What came from a guest is bound, never spliced into SQL. Text columns hold printable ASCII only: names that are not
- * plain go to a BLOB column as they came, other texts (built by us; a surprise there means a damaged sender) are
- * escaped, and JSON columns are checked to be JSON. */
+ * What came from a guest is bound (insert_bind.c), never spliced into SQL. */
 #include "audit/insert.h"
 
 #include "audit/community_id.h"
+#include "audit/insert_bind.h"
 #include "audit/name_measure.h"
 #include "audit/schema.h"
-#include "base/escape.h"
 
-#include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* Four bytes for each byte of the longest text, and the NUL. */
-#define INSERT_ESCAPED_MAX (4 * RECORD_DETAIL_MAX + 1)
 
 #define CONNECTION_SQL                                                                                                 \
 	"INSERT INTO connections (id, seq, sandbox_id, ts, last_ts, count, proto, src, sport, dst, dport, name, "      \
@@ -157,155 +150,10 @@ insert_link(struct insert *insert, enum chain_table table, sqlite3_stmt *stmt)
 	return (rc & 0xff) == SQLITE_CONSTRAINT ? SQLITE_CORRUPT : rc;
 }
 
-/* Parameters in order of their columns; the first failure sticks. */
-struct binder {
-	sqlite3_stmt *stmt;
-	int at; /* parameters bound so far */
-	int rc;
-};
-
 static struct binder
 binder_start(struct insert *insert, enum insert_statement which)
 {
 	return (struct binder){.stmt = insert->statements[which]};
-}
-
-static void
-binder_note(struct binder *binder, int rc)
-{
-	if (binder->rc == SQLITE_OK)
-		binder->rc = rc;
-}
-
-static void
-bind_null(struct binder *binder)
-{
-	binder_note(binder, sqlite3_bind_null(binder->stmt, ++binder->at));
-}
-
-static void
-bind_integer(struct binder *binder, int64_t value)
-{
-	binder_note(binder, sqlite3_bind_int64(binder->stmt, ++binder->at, value));
-}
-
-/* Counts beyond what the column holds become its maximum: no count wraps into a small or negative one. */
-static void
-bind_count(struct binder *binder, uint64_t value)
-{
-	bind_integer(binder, value > INT64_MAX ? INT64_MAX : (int64_t)value);
-}
-
-/* Ids keep their 64 bits; the epoch leaves the sign bit unused in this century. */
-static void
-bind_id(struct binder *binder, uint64_t id)
-{
-	bind_integer(binder, (int64_t)id);
-}
-
-static void
-bind_addr(struct binder *binder, const struct addr *addr)
-{
-	char text[ADDR_TEXT_MAX];
-
-	if (addr->family == 0) {
-		bind_null(binder);
-		return;
-	}
-	addr_format(addr, text);
-	binder_note(binder, sqlite3_bind_text(binder->stmt, ++binder->at, text, -1, SQLITE_TRANSIENT));
-}
-
-bool
-insert_name_is_plain(const uint8_t *bytes, size_t len)
-{
-	for (size_t i = 0; i < len; i++) {
-		uint8_t c = bytes[i];
-
-		if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '.' && c != '_' && c != '-')
-			return false;
-	}
-	return len > 0;
-}
-
-/* Two columns: the plain name, or the bytes. The record outlives the step, so nothing is copied. */
-static void
-bind_name(struct binder *binder, const uint8_t *bytes, size_t len)
-{
-	if (len == 0) {
-		bind_null(binder);
-		bind_null(binder);
-	} else if (insert_name_is_plain(bytes, len)) {
-		binder_note(binder,
-		    sqlite3_bind_text(binder->stmt, ++binder->at, (const char *)bytes, (int)len, SQLITE_STATIC));
-		bind_null(binder);
-	} else {
-		bind_null(binder);
-		binder_note(binder, sqlite3_bind_blob(binder->stmt, ++binder->at, bytes, (int)len, SQLITE_STATIC));
-	}
-}
-
-static bool
-text_is_printable(const char *text)
-{
-	for (; *text != '\0'; text++)
-		if (*text < 0x20 || *text > 0x7e)
-			return false;
-	return true;
-}
-
-static void
-bind_text(struct binder *binder, const char *text)
-{
-	char escaped[INSERT_ESCAPED_MAX];
-
-	if (*text == '\0') {
-		bind_null(binder);
-	} else if (text_is_printable(text)) {
-		binder_note(binder, sqlite3_bind_text(binder->stmt, ++binder->at, text, -1, SQLITE_STATIC));
-	} else {
-		escape_terminal(text, strlen(text), escaped, sizeof(escaped));
-		binder_note(binder, sqlite3_bind_text(binder->stmt, ++binder->at, escaped, -1, SQLITE_TRANSIENT));
-	}
-}
-
-/* A JSON column. What is not JSON is kept as one escaped string: readers may rely on the column's form. */
-static void
-bind_json(struct binder *binder, const char *text)
-{
-	char escaped[INSERT_ESCAPED_MAX];
-	json_t *value;
-	char *ascii;
-
-	if (*text == '\0') {
-		bind_null(binder);
-		return;
-	}
-	value = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-	if (value != NULL && text_is_printable(text)) {
-		json_decref(value);
-		binder_note(binder, sqlite3_bind_text(binder->stmt, ++binder->at, text, -1, SQLITE_STATIC));
-		return;
-	}
-	if (value == NULL) {
-		escape_terminal(text, strlen(text), escaped, sizeof(escaped));
-		value = json_string(escaped);
-	}
-	ascii = value == NULL ? NULL : json_dumps(value, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_ENCODE_ANY);
-	json_decref(value);
-	if (ascii == NULL)
-		binder_note(binder, SQLITE_NOMEM);
-	else
-		binder_note(binder, sqlite3_bind_text(binder->stmt, ++binder->at, ascii, -1, free));
-}
-
-static void
-bind_optional(struct binder *binder, int64_t value, bool is_set)
-{
-	if (is_set)
-		bind_integer(binder, value);
-	else
-		bind_null(binder);
 }
 
 /* All changes are made by the first step; there is at most one row. */

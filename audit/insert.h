@@ -8,7 +8,6 @@
 
 #include <sqlite3.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 enum insert_statement {
@@ -61,8 +60,5 @@ int insert_record(struct insert *insert, const struct record *record);
  * if that is later. */
 int insert_close_crashed(struct insert *insert, bool (*wanted)(uint64_t id, void *context), void *context,
     int64_t ts_us, enum end_reason end);
-
-/* May these bytes stand in a text column of names? [a-z0-9._-], at least one. */
-bool insert_name_is_plain(const uint8_t *bytes, size_t len);
 
 #endif
