@@ -104,7 +104,7 @@ auditor_fail(const struct error *why)
 	auditor_sender_all_lost();
 }
 
-static void
+void
 auditor_commit(void)
 {
 	struct error err;

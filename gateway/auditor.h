@@ -28,6 +28,8 @@ void auditor_schedule(bool awaited);
 /* A channel is closed, for this reason: what was read from it may be waited for. */
 void auditor_sender_gone(uint64_t epoch, const char *why);
 
+/* Make the batch durable now. */
+void auditor_commit(void);
 /* The log, NULL while it cannot be written. */
 struct store *auditor_store(void);
 /* Writing failed, and the batch is gone. */

@@ -89,15 +89,16 @@ prune_step(struct store *store)
 static void
 prune_handler(struct loop_timer *timer)
 {
-	struct store *store = auditor_store();
-	int64_t began_ms = clock_mono_ms(), took_ms;
-	int64_t rest_ms = PRUNE_IDLE_MS;
+	int64_t began_ms, took_ms, rest_ms = PRUNE_IDLE_MS;
+	struct store *store;
 
+	/* Whoever waits for the batch goes first. It is not waited for: in a flood there always is one. */
+	auditor_commit();
+	store = auditor_store();
+	began_ms = clock_mono_ms();
 	if (prune.event.kind != 0 && began_ms - prune.began_ms > PRUNE_RUN_MS)
 		prune_end_run();
-	if (store != NULL && store_has_batch(store)) {
-		rest_ms = PRUNE_REST_MS_MIN; /* whoever waits for that batch goes first */
-	} else if (store != NULL && prune_step(store) == 1) {
+	if (store != NULL && prune_step(store) == 1) {
 		took_ms = clock_mono_ms() - began_ms;
 		rest_ms = took_ms * PRUNE_REST < PRUNE_REST_MS_MIN ? PRUNE_REST_MS_MIN : took_ms * PRUNE_REST;
 	}

@@ -22,6 +22,11 @@
 /* "nobody" is who the auditor becomes when the test is root. */
 #define AUDITOR_UID 65534
 
+/* So small that a flood is beyond it at once. */
+#define RETAIN_BYTES (1u << 20)
+#define FLOOD_MS 2000
+
+static uint64_t retain_bytes;
 static struct loop *loop;
 static struct ipc keeper;
 static pid_t auditor_pid;
@@ -79,6 +84,7 @@ auditor_start(void)
 		    .role = "auditor",
 		    .role_fd = fds[1],
 		    .epoch = next_epoch,
+		    .retain_bytes = retain_bytes,
 		    .rootless = geteuid() != 0};
 
 		options.audit_uid = geteuid() == 0 ? AUDITOR_UID : geteuid();
@@ -575,7 +581,8 @@ case_F_22_what_is_lost_is_marked(void **state)
 	auditor_stop();
 	assert_int_equal(fixture_integer("SELECT count(*) FROM connections"), 5);
 	assert_int_equal(fixture_integer("SELECT count(*) FROM v_events WHERE event = 'records_lost'"), 3);
-	assert_int_equal(fixture_integer("SELECT sum(detail ->> '$.count') FROM v_events WHERE event = 'records_lost'"), 9);
+	assert_int_equal(
+	    fixture_integer("SELECT sum(detail ->> '$.count') FROM v_events WHERE event = 'records_lost'"), 9);
 	assert_int_equal(fixture_integer("SELECT count(*) FROM v_events WHERE event = 'records_lost' AND "
 					 "detail ->> '$.from' = 5 AND detail ->> '$.to' = 7"),
 	    1);
@@ -618,6 +625,51 @@ case_F_25_a_start_tells_of_the_crash_before_it(void **state)
 	    5);
 }
 
+/* Refusals as fast as the log takes them. */
+static void
+flood(int64_t ms)
+{
+	struct record record = fixture_flow(1, "flood.example");
+	int64_t end_ms = clock_mono_ms() + ms;
+
+	record.flow.verdict = VERDICT_DENIED;
+	record.flow.end = END_REFUSED;
+	while (clock_mono_ms() < end_ms) {
+		while (gateway_recorder.queue_len < RECORDER_BUSY / 2) {
+			record.flow.id = recorder_id(&gateway_recorder);
+			assert_int_equal(recorder_send(&gateway_recorder, &record, NULL), 0);
+		}
+		assert_int_equal(loop_round(loop, 20), 0);
+	}
+}
+
+/* Refusals that come without a pause are no reason to keep everything: of a log that is too large, segments go about as
+ * fast as others are filled. */
+static void
+test_retention_goes_on_in_a_flood(void **state)
+{
+	int64_t sent, left;
+
+	(void)state;
+	auditor_start();
+	connect_all();
+	send_sandbox();
+	flood(FLOOD_MS / 2);
+	WAIT_FOR(all_durable(&gateway_recorder));
+	auditor_stop();
+	recorders_free();
+	recorders_init();
+	retain_bytes = RETAIN_BYTES;
+	auditor_start();
+	retain_bytes = 0;
+	connect_all();
+	flood(FLOOD_MS);
+	sent = (int64_t)gateway_recorder.durable_seq;
+	left = fixture_integer("SELECT count(*) FROM connections");
+	assert_true(left < sent * 2 / 3);
+	auditor_stop();
+}
+
 static void
 test_it_ends_with_its_keeper(void **state)
 {
@@ -649,6 +701,7 @@ main(void)
 	    AUDITOR_TEST(case_F_24_corrupt_database_is_set_aside_at_start),
 	    AUDITOR_TEST(test_a_malformed_record_costs_its_sender_the_channel),
 	    AUDITOR_TEST(test_nobody_writes_anothers_history),
+	    AUDITOR_TEST(test_retention_goes_on_in_a_flood),
 	    AUDITOR_TEST(test_it_ends_with_its_keeper),
 	};
 
