@@ -265,7 +265,7 @@ report_tiles(const struct report *report, struct error *err)
 	    {"no", "connections and packets refused", 1, false, true}, {"warn", "limited", 2, false, false},
 	    {"warn", "failed", 3, false, false}, {"", "sent", 4, true, true}, {"", "received", 5, true, true},
 	    {"", "names reached", 6, false, true}, {"", "open now", 7, false, false},
-	    {"", "DNS questions", 8, false, true}, {"no", "of them refused", 9, false, true}};
+	    {"", "DNS questions", 8, false, true}, {"no", "questions refused", 9, false, true}};
 	sqlite3_stmt *stmt = report_prepare(report, sql, err);
 	int rc;
 

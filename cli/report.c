@@ -128,6 +128,25 @@ report_write_special(const char *path, sqlite3 *db, const struct report_options 
 	return rc;
 }
 
+/* With the mode that any new file gets: it is no secret of who makes it. */
+static FILE *
+report_open_draft(char draft[PATH_MAX])
+{
+	int fd = mkostemp(draft, O_CLOEXEC);
+	mode_t mask = umask(0);
+	FILE *out;
+
+	umask(mask);
+	if (fd < 0)
+		return NULL;
+	out = fchmod(fd, 0666 & ~mask) < 0 ? NULL : fdopen(fd, "w");
+	if (out == NULL) {
+		close(fd);
+		unlink(draft);
+	}
+	return out;
+}
+
 /* A file is complete or not there: it is written beside and renamed. */
 static int
 report_write_file(const char *path, sqlite3 *db, const struct report_options *options, struct error *err)
@@ -135,14 +154,13 @@ report_write_file(const char *path, sqlite3 *db, const struct report_options *op
 	char draft[PATH_MAX];
 	struct stat st;
 	FILE *out;
-	int fd, rc;
+	int rc;
 
 	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
 		return report_write_special(path, db, options, err);
 	if (snprintf(draft, sizeof(draft), "%s.XXXXXX", path) >= (int)sizeof(draft))
 		return error_sys(err, ENAMETOOLONG, "%s", path);
-	fd = mkostemp(draft, O_CLOEXEC);
-	out = fd < 0 ? NULL : fdopen(fd, "w");
+	out = report_open_draft(draft);
 	if (out == NULL)
 		return error_sys(err, errno, "%s cannot be made", path);
 	rc = report_write_whole(out, path, db, options, err);

@@ -44,6 +44,7 @@ png_size() { od -An -j16 -N8 -tu4 --endian=big "$1" | xargs; }
 	run -0 guest seen curl -sS -o /dev/null https://api.lab-a.com/ok.json
 	guest_fails seen curl -sS --max-time 5 https://www.lab-b.net/
 	postern report seen -o "$PAGE"
+	equal "its mode" 644 "$(stat -c %a "$PAGE")"
 	matches "sandbox" '<h1>Sandbox seen</h1>' "$(cat "$PAGE")"
 	matches "label" 'task=4711' "$(cat "$PAGE")"
 	matches "verified" '✓ Verified.</strong> [0-9]+ changes of the log and [0-9]+ seals fit' "$(cat "$PAGE")"
