@@ -127,7 +127,8 @@ policy_rules_of(const char *what, struct error *err)
 	json_t *answer, *rules;
 
 	if (access(what, F_OK) < 0 && strchr(what, '/') == NULL) {
-		if (client_sandbox_path(what, "", path, err) < 0 || client_request("GET", path, NULL, &answer, err) < 0) {
+		if (client_sandbox_path(what, "", path, err) < 0 ||
+		    client_request("GET", path, NULL, &answer, err) < 0) {
 			error_prefix(err, "%s is no file, and as a sandbox", what);
 			return NULL;
 		}
@@ -246,7 +247,8 @@ policy_print_effective(FILE *out, const json_t *answer)
 	}
 	if (policy_has_places(rules))
 		fprintf(out,
-		    "deny an address whose country or network is not known, where such a rule could be about it (built in)\n");
+		    "deny an address whose country or network is not known, where such a rule could be about it (built "
+		    "in)\n");
 	fprintf(out, "deny everything else (built in)\n");
 }
 
@@ -383,28 +385,33 @@ struct policy_command {
 	int (*run)(int argc, char **argv);
 };
 
-/* argv[1] names the sub-command, which sees itself as argv[0]. */
+/* argv[1] names the sub-command, which sees itself as argv[0]. Options in front of it are for help only. */
 static int
 policy_dispatch(const struct policy_command *commands, size_t count, int argc, char **argv)
 {
 	static struct command command;
+	int status = -1;
 	struct error err;
 
 	for (size_t i = 0; argc > 1 && i < count; i++)
 		if (strcmp(commands[i].name, argv[1]) == 0)
 			return commands[i].run(argc - 1, argv + 1);
 	if (argc > 1 && argv[1][0] == '-')
-		return command_parse(argc, argv, NULL, 0, 1, 1, &command);
-	error_set(&err, ERROR_USAGE, "%s: say which: %s, ...; postern help %s tells more", argv[0], commands[0].name, argv[0]);
+		status = command_parse(argc, argv, NULL, 0, 0, 1, &command);
+	if (status == 0)
+		printf("\npostern %s %s --help, and so on: what one of them takes.\n", argv[0], commands[0].name);
+	if (status >= 0)
+		return status;
+	error_set(&err, ERROR_USAGE, "%s: say which: %s, ...; postern help %s tells more", argv[0], commands[0].name,
+	    argv[0]);
 	return command_fail(&err);
 }
 
 int
 cli_policy(int argc, char **argv)
 {
-	static const struct policy_command commands[] = {
-	    {"check", policy_check}, {"show", policy_show}, {"apply", policy_apply}, {"diff", policy_diff},
-	    {"replay", policy_replay}, {"suggest", policy_suggest}};
+	static const struct policy_command commands[] = {{"check", policy_check}, {"show", policy_show},
+	    {"apply", policy_apply}, {"diff", policy_diff}, {"replay", policy_replay}, {"suggest", policy_suggest}};
 
 	return policy_dispatch(commands, sizeof(commands) / sizeof(commands[0]), argc, argv);
 }

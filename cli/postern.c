@@ -60,7 +60,7 @@ postern_find(const char *name)
 static void
 postern_usage(FILE *out)
 {
-	fprintf(out, "usage: postern [-R DIR] COMMAND [word...]\n\n");
+	fprintf(out, "usage: postern [-R DIR] COMMAND [word...]\n       postern --version | --help\n\n");
 	for (size_t i = 0; i < COMMANDS; i++)
 		fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].help);
 	fprintf(out, "\npostern help COMMAND tells more; postern(1) tells all.\n");
