@@ -21,6 +21,27 @@ prune_integer(sqlite3 *db, const char *sql, int64_t *ret_value)
 	return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
+int
+prune_told(sqlite3 *db, int64_t *ret_through, bool *ret_told)
+{
+	/* Whenever something goes the event is written: it is among the newest. Without an index, which might be damaged. */
+	static const char sql[] =
+	    "SELECT m.value, m.value = 0 OR (SELECT 1 FROM events e NOT INDEXED WHERE e.kind = 16 AND m.value = "
+	    "CASE WHEN json_valid(e.detail) THEN json_extract(e.detail, '$.through') END ORDER BY e.id DESC LIMIT 1) "
+	    "FROM meta m WHERE m.key = 'pruned_through'";
+	sqlite3_stmt *stmt;
+	int rc = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
+
+	_Static_assert(EVENT_PRUNED == 16, "the number in the statement");
+	if (rc != SQLITE_OK)
+		return rc;
+	rc = sqlite3_step(stmt);
+	*ret_through = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
+	*ret_told = rc != SQLITE_ROW || sqlite3_column_int(stmt, 1) != 0;
+	sqlite3_finalize(stmt);
+	return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
 /* Bytes of pages that hold something: those that were freed are used again before the file grows. */
 static int
 prune_bytes_used(sqlite3 *db, uint64_t *ret_bytes)
@@ -135,12 +156,27 @@ prune_carry(struct insert *insert, enum chain_table table, const char *condition
 	return rc;
 }
 
+/* The event that comes with this segment would hide that an earlier one is missing. */
+static int
+prune_look_back(struct insert *insert, struct prune_segment *segment)
+{
+	int64_t through;
+	bool told;
+	int rc = prune_told(insert->db, &through, &told);
+
+	if (rc == SQLITE_OK)
+		segment->untold = told ? 0 : through;
+	return rc;
+}
+
 int
 prune_drop(struct insert *insert, struct prune_segment *segment)
 {
 	uint64_t rows;
-	int rc = prune_carry(insert, CHAIN_CONNECTIONS, "t.end = 0", segment);
+	int rc = prune_look_back(insert, segment);
 
+	if (rc == SQLITE_OK)
+		rc = prune_carry(insert, CHAIN_CONNECTIONS, "t.end = 0", segment);
 	if (rc == SQLITE_OK)
 		rc = prune_run(insert, "DELETE FROM connections WHERE seq <= ?1", segment);
 	if (rc == SQLITE_OK)

@@ -6,6 +6,7 @@
  *   links      from one sealed head to the next: a link that was changed, removed or put elsewhere leads to another head
  *   rows       the row behind each link is there, and the same if its number is the link's
  *   numbers    each row's number is that of a link about this row: no row was added, none carries another's number
+ *   pruning    what was dropped up to pruned_through, which is not signed, retention's event says, which is
  *   accounts   the rows of a sandbox are as many as its gateway counted
  *   notes      seals that were taken elsewhere stand in the file as they were
  *
@@ -17,6 +18,7 @@
  * (a row whose number is larger than the link's was changed again, and is met again in the last pass). */
 #include "audit/verify_steps.h"
 
+#include "audit/prune.h"
 #include "audit/schema.h"
 #include "audit/seal_table.h"
 
@@ -104,6 +106,23 @@ verify_progress(struct verify *v, uint64_t done)
 	v->done += done;
 	if (v->options->progress_handler != NULL)
 		v->options->progress_handler(v->done, v->total < v->done ? v->done : v->total, v->options->context);
+}
+
+int
+verify_pruning(struct verify *v)
+{
+	int64_t through;
+	bool told;
+	int rc = prune_told(v->file.db, &through, &told);
+
+	if (rc != SQLITE_OK)
+		return verify_fail(v, rc);
+	if (!told && through != v->pruned_told)
+		verify_find(v, VERIFY_REMOVED, 0, 0, 1, through,
+		    "everything up to number %lld was dropped, and no event says that retention did it",
+		    (long long)through);
+	v->pruned_told = v->result->pruned_through = through;
+	return 0;
 }
 
 int
@@ -208,11 +227,10 @@ verify_start(struct verify *v)
 	if (rc == SQLITE_CORRUPT)
 		return error_set(
 		    v->err, ERROR_CORRUPT, "%s has lost its log_id: nothing in it can be verified", v->file.path);
-	if (rc == SQLITE_OK)
-		rc = seal_table_pruned_through(v->file.db, &v->result->pruned_through);
 	if (rc != SQLITE_OK)
 		return verify_fail(v, rc);
-	if (verify_load_keys(v) < 0 || verify_check_sandbox(v) < 0 || verify_find_beginning(v) < 0)
+	if (verify_pruning(v) < 0 || verify_load_keys(v) < 0 || verify_check_sandbox(v) < 0 ||
+	    verify_find_beginning(v) < 0)
 		return -1;
 	v->result->from_seq =
 	    v->from.last_seq > v->result->pruned_through ? v->from.last_seq : v->result->pruned_through;
@@ -233,7 +251,7 @@ verify_all(struct verify *v)
 int
 verify_run(const char *path, const struct verify_options *options, struct verify_result *ret_result, struct error *err)
 {
-	struct verify v = {.options = options, .result = ret_result, .err = err};
+	struct verify v = {.options = options, .result = ret_result, .err = err, .pruned_told = -1};
 	int rc;
 
 	memset(ret_result, 0, sizeof(*ret_result));

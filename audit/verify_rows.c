@@ -2,8 +2,6 @@
 /* Every row, in the order of ids and from the tables themselves: an index that somebody damaged must not hide one. */
 #include "audit/verify_steps.h"
 
-#include "audit/seal_table.h"
-
 #include <jansson.h>
 #include <stdio.h>
 
@@ -173,12 +171,9 @@ rows_table(struct verify *v, unsigned int table)
 int
 verify_rows(struct verify *v)
 {
-	int rc;
-
 	for (unsigned int table = 1; table < CHAIN_TABLE_MAX; table++)
 		if (rows_table(v, table) < 0)
 			return -1;
 	/* What was dropped meanwhile is missing in the sums. */
-	rc = seal_table_pruned_through(v->file.db, &v->result->pruned_through);
-	return rc == SQLITE_OK ? 0 : verify_fail(v, rc);
+	return verify_pruning(v);
 }

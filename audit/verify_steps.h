@@ -24,7 +24,8 @@ struct verify {
 	struct seal_key own_keys[VERIFY_KEYS_MAX]; /* of the file */
 	int64_t last_n, last_seq;                  /* newest seal and link when it began: later ones are left alone */
 	struct seal from;                          /* the seal to begin after; n 0: the beginning */
-	int64_t first_end; /* the first finding is about links up to this together; 0: about one record */
+	int64_t pruned_told; /* dropped up to here, as of the last look whether retention says so; -1: none yet */
+	int64_t first_end;   /* the first finding is about links up to this together; 0: about one record */
 	struct verify_accounts *accounts;
 	uint64_t done, total; /* progress */
 };
@@ -42,6 +43,8 @@ int verify_integer(struct verify *v, const char *sql, int64_t a, int64_t b, int6
 int verify_begin(struct verify *v);
 int verify_end(struct verify *v);
 void verify_progress(struct verify *v, uint64_t done);
+/* How far rows are dropped now, and does retention's event say so? If not, a finding, once. */
+int verify_pruning(struct verify *v);
 
 /* Is it signed by a key that counts? */
 bool verify_seal_counts(const struct verify *v, const struct seal *seal);

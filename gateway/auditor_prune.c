@@ -10,6 +10,7 @@
 #include "gateway/options.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Between looks whether something is due. */
@@ -51,6 +52,22 @@ prune_tell(const struct prune_segment *segment)
 	auditor_add(&prune.event);
 }
 
+/* Somebody dropped rows before: from now on only this event tells. */
+static void
+prune_tell_untold(const struct prune_segment *segment)
+{
+	struct record record;
+	char what[96];
+
+	if (segment->untold == 0)
+		return;
+	snprintf(what, sizeof(what), "records up to number %lld had been dropped, and not by retention",
+	    (long long)segment->untold);
+	log_warnx("%s: another program changed the log", what);
+	auditor_own_record(&record, EVENT_TAMPERED, json_pack("{s:s}", "log", what));
+	auditor_add(&record);
+}
+
 static void
 prune_end_run(void)
 {
@@ -74,6 +91,7 @@ prune_step(struct store *store)
 	rc = store_prune(store, &limits, &segment, &err);
 	if (rc == 1) {
 		prune_tell(&segment);
+		prune_tell_untold(&segment);
 		auditor_schedule(true);
 		return 1;
 	}

@@ -91,6 +91,12 @@ broken() {
 	broken "UPDATE seals SET ts = ts + 1000000 WHERE n = 1" "bad seal"
 	broken "DELETE FROM seals WHERE n = 1" "bad seal"
 	broken "DELETE FROM chain WHERE seq > 5" truncated
+	# The beginning, as retention would drop it but for its event.
+	local up_to="seq <= (SELECT last_seq FROM seals WHERE n = 1)"
+	broken "DELETE FROM connections WHERE $up_to; DELETE FROM dns WHERE $up_to; DELETE FROM events WHERE $up_to;
+		DELETE FROM sandboxes WHERE $up_to; DELETE FROM accounts WHERE $up_to; DELETE FROM chain WHERE $up_to;
+		UPDATE meta SET value = (SELECT last_seq FROM seals WHERE n = 1) WHERE key = 'pruned_through'" removed
+	matches "whose doing" 'no event says that retention did it' "$output"
 	# In words, with the id that the log shows.
 	copy
 	local id

@@ -85,6 +85,25 @@ restart() {
 	postern detach long
 }
 
+@test "retention: what somebody else dropped is a fault, and an event tells of it before more goes" {
+	local up_to
+	restart --retain-for forever
+	posternd_stop
+	# All but the newest segment, which is never dropped.
+	up_to=$(sql "SELECT last_seq FROM seals ORDER BY n DESC LIMIT 1 OFFSET 1")
+	sqlite3 "$DB" "DELETE FROM connections WHERE seq <= $up_to; DELETE FROM dns WHERE seq <= $up_to;
+		DELETE FROM events WHERE seq <= $up_to; DELETE FROM sandboxes WHERE seq <= $up_to;
+		DELETE FROM accounts WHERE seq <= $up_to; DELETE FROM chain WHERE seq <= $up_to;
+		UPDATE meta SET value = $up_to WHERE key = 'pruned_through'"
+	run -1 postern verify
+	matches "fault" "everything up to number $up_to was dropped, and no event says that retention did it" "$output"
+	posternd_start --retain-for 1s
+	told() { sql "SELECT detail FROM v_events WHERE event = 'tampered'" | grep -q "up to number $up_to had been dropped"; }
+	wait_for 30 told
+	run -0 postern verify
+	matches "gap" '^gap .* tampered .*and not by retention' "$output"
+}
+
 @test "retention: options that make no sense are refused with what to give" {
 	for bad in "--retain-for 5" "--retain-for -1d" "--retain-size 10" "--retain-size 10XB"; do
 		# shellcheck disable=SC2086

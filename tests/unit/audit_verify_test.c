@@ -729,7 +729,33 @@ test_a_beginning_in_the_middle(void **state)
 	assert_int_equal(result.faults[VERIFY_BAD_SEAL], 2);
 }
 
-/* As retention does it: rows that are not needed any more, their links, and nothing else. */
+/* The oldest segment goes as the auditor lets it go. */
+static int64_t
+prune_segment(struct store *store)
+{
+	const struct prune_limits limits = {.before_us = INT64_MAX};
+	struct prune_segment segment;
+	char detail[64];
+	struct error err;
+
+	assert_int_equal(store_prune(store, &limits, &segment, &err), 1);
+	assert_int_equal(segment.untold, 0);
+	snprintf(detail, sizeof(detail), "{\"through\":%lld}", (long long)segment.through);
+	verify_add(store, fixture_event(90000, EVENT_PRUNED, detail));
+	fixture_commit(store);
+	return segment.through;
+}
+
+static void
+prune_oldest(void)
+{
+	struct store *store = fixture_open(NULL);
+
+	assert_int_equal(prune_segment(store), SEQ_SEALED);
+	store_close(store);
+}
+
+/* As somebody else would: the same rows and links, the number, and no word of it. */
 #define PRUNE                                                                                                          \
 	"DELETE FROM connections WHERE seq <= 7; DELETE FROM dns WHERE seq <= 7; DELETE FROM events WHERE seq <= 7; "  \
 	"DELETE FROM sandboxes WHERE seq <= 7; DELETE FROM accounts WHERE seq <= 7; DELETE FROM chain WHERE seq <= "   \
@@ -746,13 +772,14 @@ test_a_pruned_log_passes(void **state)
 	(void)state;
 	verify_make();
 	count = notes_take(notes);
-	tamper(PRUNE);
+	prune_oldest();
 	result = verify_with_notes(notes, count);
 	verify_ok(&result);
 	assert_int_equal(result.pruned_through, 7);
 	assert_int_equal(result.from_seq, 7);
 	assert_int_equal(result.seals, 2);
-	assert_int_equal(result.links, 3);
+	/* Carried on: the connection that is open, the sandbox, its account; and the event. */
+	assert_int_equal(result.links, SEQ_TAIL - SEQ_SEALED + 4);
 	assert_int_equal(result.notes_matched, 2);
 	/* And is as good a witness for the rest. */
 	tamper("UPDATE connections SET name = 'evil.example' WHERE seq = 9");
@@ -772,44 +799,110 @@ test_pruning_ends_with_a_seal(void **state)
 {
 	(void)state;
 	verify_make();
-	tamper(PRUNE "; UPDATE meta SET value = 6 WHERE key = 'pruned_through'");
+	prune_oldest();
+	tamper("UPDATE meta SET value = 6 WHERE key = 'pruned_through'");
 	verify_finds(VERIFY_REMOVED, 0, 1);
+	/* That, and that no event says 6. */
+	assert_int_equal(verify_now().faults[VERIFY_REMOVED], 2);
 	/* Seals stay. */
 	tamper("UPDATE meta SET value = 7 WHERE key = 'pruned_through'; DELETE FROM seals WHERE n = 1");
 	verify_finds(VERIFY_BAD_SEAL, 0, 1);
 }
 
+/* Rows, links and the number of a log whose beginning somebody wants to be forgotten. */
+static void
+test_pruning_that_nobody_tells_of(void **state)
+{
+	static const char *const lies[] = {
+	    "INSERT INTO events VALUES (99, 11, 0, 1, 16, NULL, '{\"through\":7}')",
+	    "INSERT INTO events VALUES (99, 11, 0, 1, 16, NULL, '{\"through\":')",
+	    "INSERT INTO events VALUES (99, 11, 0, 1, 16, NULL, NULL)",
+	    "UPDATE events SET kind = 16, detail = '{\"through\":7}' WHERE seq = 10",
+	};
+	struct verify_result result;
+
+	(void)state;
+	verify_make();
+	tamper(PRUNE);
+	verify_finds(VERIFY_REMOVED, 0, 1);
+	result = verify_now();
+	assert_int_equal(result.fault_count, 1);
+	assert_string_equal(
+	    result.first.text, "everything up to number 7 was dropped, and no event says that retention did it");
+	/* An event that says so is a row like any other: it must have been written by the log's writer. */
+	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		fixture_shell("rm -f \"$DB\"*");
+		verify_make();
+		tamper(PRUNE);
+		tamper(lies[i]);
+		assert_true(verify_now().fault_count > 0);
+	}
+	/* One that tells of less does not tell of all. */
+	fixture_shell("rm -f \"$DB\"*");
+	verify_make();
+	prune_oldest();
+	tamper(
+	    "DELETE FROM connections WHERE seq <= 9; DELETE FROM dns WHERE seq <= 9; DELETE FROM chain WHERE seq <= 9;"
+	    "UPDATE meta SET value = 9 WHERE key = 'pruned_through'");
+	verify_finds(VERIFY_REMOVED, 0, 1);
+	assert_int_equal(verify_now().fault_count, 1);
+}
+
+/* What retention drops later must not hide it. */
+static void
+test_retention_notices_pruning_that_nobody_told_of(void **state)
+{
+	const struct prune_limits limits = {.before_us = INT64_MAX};
+	struct prune_segment segment;
+	struct store *store;
+	struct error err;
+
+	(void)state;
+	verify_make();
+	tamper(PRUNE);
+	store = fixture_open(NULL);
+	store_set_signer(store, &signer);
+	verify_seal_now(store);
+	assert_int_equal(store_prune(store, &limits, &segment, &err), 1);
+	assert_int_equal(segment.untold, SEQ_SEALED);
+	store_close(store);
+}
+
+struct prune_meanwhile {
+	struct store *store;
+	bool done, by_hand;
+};
+
 /* Segments go while they are walked. */
 static void
 prune_on_the_way(uint64_t done, uint64_t total, void *context)
 {
-	bool *pruned = context;
+	struct prune_meanwhile *prune = context;
 
 	(void)total;
-	if (*pruned || done == 0)
+	if (prune->done || done == 0)
 		return;
-	*pruned = true;
-	tamper(
-	    "CREATE TEMP TABLE s AS SELECT last_seq FROM seals WHERE n = 4;"
-	    "DELETE FROM connections WHERE seq <= (SELECT last_seq FROM s); DELETE FROM dns WHERE seq <= (SELECT "
-	    "last_seq FROM s); DELETE FROM events WHERE seq <= (SELECT last_seq FROM s); DELETE FROM sandboxes WHERE "
-	    "seq <= (SELECT last_seq FROM s); DELETE FROM accounts WHERE seq <= (SELECT last_seq FROM s); DELETE FROM "
-	    "chain WHERE seq <= (SELECT last_seq FROM s); UPDATE meta SET value = (SELECT last_seq FROM s) WHERE key = "
-	    "'pruned_through'");
+	prune->done = true;
+	for (int i = 0; i < 4 && !prune->by_hand; i++)
+		prune_segment(prune->store);
+	if (prune->by_hand)
+		tamper("UPDATE meta SET value = (SELECT last_seq FROM seals WHERE n = 5) WHERE key = 'pruned_through';"
+		       "DELETE FROM connections WHERE seq <= (SELECT last_seq FROM seals WHERE n = 5);"
+		       "DELETE FROM chain WHERE seq <= (SELECT last_seq FROM seals WHERE n = 5)");
 }
 
 static void
 test_a_log_that_is_pruned_meanwhile(void **state)
 {
-	bool pruned = false;
+	struct prune_meanwhile prune = {.done = false};
 	const struct verify_options options = {
-	    .keys = &signer.key, .key_count = 1, .progress_handler = prune_on_the_way, .context = &pruned};
-	struct store *store = verify_make_open();
+	    .keys = &signer.key, .key_count = 1, .progress_handler = prune_on_the_way, .context = &prune};
+	struct store *store = prune.store = verify_make_open();
 	struct verify_result result;
 
 	(void)state;
 	for (uint64_t i = 10; i < 6000; i++) {
-		verify_add(store, fixture_flow(i, "a.example"));
+		verify_add(store, fixture_denied(i, "a.example", 9));
 		if (i % 500 == 0)
 			fixture_commit(store);
 	}
@@ -817,9 +910,16 @@ test_a_log_that_is_pruned_meanwhile(void **state)
 	assert_true(fixture_integer("SELECT max(n) FROM seals") > 5);
 	verify_with(&options, &result);
 	verify_ok(&result);
-	assert_true(pruned);
+	assert_true(prune.done);
 	assert_true(result.pruned_through > 1500);
 	assert_true(result.links < 6000 && result.links > 2000);
+	prune = (struct prune_meanwhile){.store = store, .by_hand = true};
+	verify_add(store, fixture_denied(6000, "a.example", 9));
+	verify_seal_now(store);
+	verify_with(&options, &result);
+	assert_true(prune.done);
+	assert_int_equal(result.first.fault, VERIFY_REMOVED);
+	assert_int_equal(result.first.seq, 1);
 	store_close(store);
 }
 
@@ -928,18 +1028,18 @@ test_accounts_of_pruned_sandboxes_are_left_alone(void **state)
 	(void)state;
 	store_set_signer(store, &signer);
 	verify_add(store, fixture_sandbox(FIXTURE_SANDBOX, "task1"));
-	verify_add(store, fixture_flow(1, "a.example"));
+	verify_add(store, fixture_denied(1, "a.example", 9));
 	verify_seal_now(store);
 	verify_add(store, account);
-	fixture_commit(store);
-	store_close(store);
+	verify_seal_now(store);
 	result = verify_now();
 	assert_int_equal(result.first.fault, VERIFY_ACCOUNT);
-	tamper("DELETE FROM connections; DELETE FROM sandboxes; DELETE FROM chain WHERE seq <= 2; "
-	       "UPDATE meta SET value = 2 WHERE key = 'pruned_through'");
+	assert_int_equal(prune_segment(store), 2);
+	assert_int_equal(fixture_integer("SELECT count(*) FROM connections"), 0);
 	result = verify_now();
 	verify_ok(&result);
 	assert_int_equal(result.accounts_pruned, 1);
+	store_close(store);
 }
 
 static void
@@ -1123,6 +1223,8 @@ main(void)
 	    VERIFY_TEST(test_a_beginning_in_the_middle),
 	    VERIFY_TEST(test_a_pruned_log_passes),
 	    VERIFY_TEST(test_pruning_ends_with_a_seal),
+	    VERIFY_TEST(test_pruning_that_nobody_tells_of),
+	    VERIFY_TEST(test_retention_notices_pruning_that_nobody_told_of),
 	    VERIFY_TEST(test_a_log_that_is_pruned_meanwhile),
 	    VERIFY_TEST(test_accounts_that_do_not_add_up),
 	    VERIFY_TEST(test_a_missing_record_is_named_before_the_sum),
