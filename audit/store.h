@@ -101,6 +101,15 @@ void store_set_signer(struct store *store, const struct seal_signer *signer);
  * the end)? Then add one to the batch; the caller commits. 0: none was due, or it is in the batch; -1 as store_add. */
 int store_seal(struct store *store, bool at_end, struct error *err);
 
+struct store_state {
+	int64_t seq;       /* of the newest change */
+	int64_t unsealed;  /* changes that no seal vouches for; 0 when nobody can sign */
+	int64_t sealed_us; /* time of the newest seal, in µs since the epoch; 0: there is none */
+	int64_t bytes;     /* of the database and its -wal */
+};
+/* What is on disk. Looks at the files' sizes. */
+void store_state(const struct store *store, struct store_state *ret_state);
+
 /* Drop the oldest sealed segment in the batch, if the limits say so; the caller adds the event that tells and commits.
  * Returns 1 and *ret_segment, 0 when nothing is due, or -1 as store_add. Takes some milliseconds for each 1,000 rows. */
 int store_prune(

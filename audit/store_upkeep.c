@@ -93,6 +93,18 @@ store_seal(struct store *store, bool at_end, struct error *err)
 	return store_begin(store, err) < 0 ? -1 : store_add_seal(store, err);
 }
 
+void
+store_state(const struct store *store, struct store_state *ret_state)
+{
+	const struct seal *sealed = &store->seal.durable;
+	int64_t seq = store->insert.durable.seq;
+
+	*ret_state = (struct store_state){.seq = seq,
+	    .unsealed = store->seal.signer == NULL ? 0 : seq - sealed->last_seq,
+	    .sealed_us = sealed->ts_us,
+	    .bytes = store_file_size(&store->file)};
+}
+
 int
 store_prune(
     struct store *store, const struct prune_limits *limits, struct prune_segment *ret_segment, struct error *err)

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "gateway/gateway.h"
+#include "gateway/totals.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -183,23 +184,23 @@ account_reclass(struct account *account, enum record_attempt from, enum record_a
 
 /* False: the record is not about an attempt. */
 static bool
-account_book(struct record_account *counts, const struct record *record, uint64_t before)
+account_book(uint64_t recorded[RECORD_ATTEMPT_MAX][VERDICT_MAX], const struct record *record, uint64_t before)
 {
 	const struct record_flow *flow = &record->flow;
 
 	switch ((enum record_kind)record->kind) {
 	case RECORD_FLOW_OPEN:
-		counts->recorded[RECORD_ATTEMPT_CONNECTION][flow->verdict] += flow->count - before;
+		recorded[RECORD_ATTEMPT_CONNECTION][flow->verdict] += flow->count - before;
 		return true;
 	case RECORD_REFUSED:
-		counts->recorded[RECORD_ATTEMPT_REFUSED][flow->verdict] += flow->count - before;
+		recorded[RECORD_ATTEMPT_REFUSED][flow->verdict] += flow->count - before;
 		return true;
 	case RECORD_FLOW_CLOSE:
-		counts->recorded[RECORD_ATTEMPT_CONNECTION][VERDICT_ALLOWED]--;
-		counts->recorded[RECORD_ATTEMPT_CONNECTION][record->close.verdict]++;
+		recorded[RECORD_ATTEMPT_CONNECTION][VERDICT_ALLOWED]--;
+		recorded[RECORD_ATTEMPT_CONNECTION][record->close.verdict]++;
 		return true;
 	case RECORD_DNS:
-		counts->recorded[RECORD_ATTEMPT_DNS][record->dns.verdict] += record->dns.count - before;
+		recorded[RECORD_ATTEMPT_DNS][record->dns.verdict] += record->dns.count - before;
 		return true;
 	case RECORD_PROGRESS:
 	case RECORD_EVENT:
@@ -213,12 +214,26 @@ account_book(struct record_account *counts, const struct record *record, uint64_
 	return false;
 }
 
+/* The same in the sum of all sandboxes. */
+static void
+account_queue_book(struct account_queue *queue, const struct record *record, uint64_t before)
+{
+	(void)account_book(queue->recorded, record, before);
+	if (record->kind == RECORD_FLOW_OPEN && record->flow.end == END_OPEN)
+		queue->open++;
+	if (record->kind == RECORD_FLOW_CLOSE)
+		queue->open--;
+	totals_changed(loop_owner(queue, struct gateway, accounts));
+}
+
 int
 account_send(struct account *account, struct record *record, uint64_t before, struct recorder_wait *wait)
 {
 	int rc = recorder_send(account->recorder, record, wait);
 
-	if (rc == 0 && account_book(&account->counts, record, before))
+	if (rc == 0 && account_book(account->counts.recorded, record, before)) {
+		account_queue_book(account->queue, record, before);
 		account_touch(account);
+	}
 	return rc;
 }

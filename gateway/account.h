@@ -24,11 +24,14 @@
 
 struct sandbox;
 
-/* The accounts of a gateway that changed since they were sent, the longest waiting first. Zeroed at the start. */
+/* The accounts of a gateway that changed since they were sent, the longest waiting first, and the sum of all, those of
+ * sandboxes that are gone too. Zeroed at the start; of a struct gateway. */
 struct account_queue {
 	struct loop *loop;
 	struct account *head, *tail;
 	struct loop_timer timer;
+	uint64_t recorded[RECORD_ATTEMPT_MAX][VERDICT_MAX]; /* as struct record_account says */
+	uint64_t open; /* connections among them that have no close yet */
 };
 
 struct account {

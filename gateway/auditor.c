@@ -383,8 +383,10 @@ auditor_tick_handler(struct loop_timer *timer)
 	struct error err;
 
 	loop_timer_set(auditor.loop, timer, AUDITOR_TICK_MS);
-	if (auditor.store != NULL && !store_must_reopen(auditor.store))
+	if (auditor.store != NULL && !store_must_reopen(auditor.store)) {
 		auditor_alarm_look(auditor.store, auditor.path);
+		auditor_state_tell(auditor.store, &auditor.keeper);
+	}
 	if (!auditor.writable)
 		return;
 	if (store_seal(auditor.store, false, &err) < 0) {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the auditor's files ask of each other: auditor.c has the log and its batches, auditor_sender.c the channels that
- * records come by, auditor_prune.c the retention. */
+ * records come by, auditor_prune.c the retention, auditor_state.c what the keeper is told. */
 #ifndef POSTERN_GATEWAY_AUDITOR_H
 #define POSTERN_GATEWAY_AUDITOR_H
 
 #include "audit/record.h"
 #include "base/error.h"
 #include "base/loop.h"
+#include "gateway/ipc.h"
 #include "gateway/msg.h"
 
 #include <jansson.h>
@@ -45,6 +46,11 @@ void auditor_own_detail(struct record *record, json_t *detail);
 void auditor_alarm_look(struct store *store, const char *path);
 /* MiB of a write-ahead log that cannot shrink; 0: there is no alarm. */
 uint32_t auditor_alarm_mib(void);
+
+/* auditor_state.c */
+
+/* Each second while the log is open: tell the keeper how it stands, if that has changed. */
+void auditor_state_tell(const struct store *store, struct ipc *keeper);
 
 /* auditor_prune.c */
 void auditor_prune_start(struct loop *loop, const struct options *options);

@@ -92,6 +92,7 @@ struct control {
 	struct control_request *requests;
 
 	struct control_job *running, *waiting; /* control_job.c; waiting is in order of arrival */
+	uint64_t events[EVENT_KIND_MAX];       /* control_record.c: recorded since this process started */
 	size_t marks_waiting;                  /* control_mark.c: of those running, for the disk */
 	uint64_t last_tag;
 
@@ -153,7 +154,8 @@ struct control_request {
 	size_t body_len, body_size;
 	bool dispatched, suspended, answered;
 	unsigned int status;
-	char *answer;      /* JSON text, owned until handed to the library */
+	char *answer;      /* text, owned until handed to the library */
+	const char *content_type; /* of the answer; NULL: JSON */
 	const char *allow; /* 405: methods that the path has */
 };
 
@@ -165,6 +167,8 @@ void control_http_stop(struct control *control);
 /* Answer once; body's reference is stolen. Later answers to the same request are ignored. */
 void control_answer(struct control_request *request, unsigned int status, json_t *body);
 void control_answer_error(struct control_request *request, const struct error *err);
+/* Likewise with a text that is not JSON: stolen (malloc); NULL: there was no memory for it. */
+void control_answer_text(struct control_request *request, const char *content_type, char *text);
 
 /* -- control_api.c: routes ---------------------------------------------------------------------------------------- */
 

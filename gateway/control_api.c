@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The API under /v1: which path leads where, and the answers that change nothing. configs/openapi.yaml describes it. */
+/* The API under /v1, and /metrics: which path leads where, and the answers that change nothing. configs/openapi.yaml describes it. */
 #include "gateway/control.h"
 
 #include "gateway/control_json.h"
+#include "gateway/control_metrics.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,7 @@ static void api_list_handler(struct control_request *request, json_t *body);
 static void api_show_handler(struct control_request *request, json_t *body);
 
 static const struct control_route api_routes[] = {
+    {"GET", "/metrics", 0, control_metrics_handler},
     {"GET", "/v1/status", 0, api_status_handler},
     {"GET", "/v1/sandboxes", 0, api_list_handler},
     {"POST", "/v1/sandboxes", CONTROL_POLICY_BODY_MAX, control_attach_handler},
@@ -51,6 +53,7 @@ api_allow(const char *pattern)
 	static const struct {
 		const char *pattern, *allow;
 	} allows[] = {
+	    {"/metrics", "GET"},
 	    {"/v1/status", "GET"},
 	    {"/v1/sandboxes", "GET, POST"},
 	    {"/v1/sandboxes/*", "GET, DELETE"},

@@ -19,23 +19,38 @@
 /* Rounds given to the library on shutdown to get answers out. */
 #define HTTP_STOP_ROUNDS 16
 
+/* text is owned; NULL: there was no memory for it. */
+static void
+http_answer(struct control_request *request, unsigned int status, char *text)
+{
+	request->answered = true;
+	request->status = text == NULL ? MHD_HTTP_INTERNAL_SERVER_ERROR : status;
+	request->answer = text;
+	if (!request->suspended)
+		return;
+	request->suspended = false;
+	MHD_resume_connection(request->connection);
+	/* The library's own descriptor does not say so: it must be asked to go on. */
+	loop_timer_set(request->control->loop, &request->control->http_timer, 0);
+}
+
 void
 control_answer(struct control_request *request, unsigned int status, json_t *body)
 {
-	if (!request->answered) {
-		request->answered = true;
-		request->status = status;
-		request->answer = body == NULL ? NULL : json_dumps(body, JSON_INDENT(2));
-		if (request->answer == NULL)
-			request->status = MHD_HTTP_INTERNAL_SERVER_ERROR;
-		if (request->suspended) {
-			request->suspended = false;
-			MHD_resume_connection(request->connection);
-			/* The library's own descriptor does not say so: it must be asked to go on. */
-			loop_timer_set(request->control->loop, &request->control->http_timer, 0);
-		}
-	}
+	if (!request->answered)
+		http_answer(request, status, body == NULL ? NULL : json_dumps(body, JSON_INDENT(2)));
 	json_decref(body);
+}
+
+void
+control_answer_text(struct control_request *request, const char *content_type, char *text)
+{
+	if (request->answered) {
+		free(text);
+		return;
+	}
+	request->content_type = text == NULL ? NULL : content_type;
+	http_answer(request, MHD_HTTP_OK, text);
 }
 
 void
@@ -67,7 +82,8 @@ http_queue(struct control_request *request)
 	if (response == NULL)
 		return MHD_NO;
 	request->answer = NULL;
-	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
+	    request->content_type == NULL ? "application/json" : request->content_type);
 	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
 	if (request->allow != NULL)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, request->allow);

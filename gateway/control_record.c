@@ -67,6 +67,7 @@ static void
 record_event(
     struct control *control, struct record *record, enum event_kind kind, int64_t sandbox, uint32_t uid, json_t *detail)
 {
+	control->events[kind]++;
 	memset(record, 0, sizeof(*record));
 	record->kind = RECORD_EVENT;
 	record->event.id = recorder_id(&control->recorder);

@@ -400,6 +400,7 @@ gateway_run(const struct options *options)
 	gateway.resolver_count = options->resolver_count;
 	gateway.progress.every_ms = options->progress_ms;
 	recorder_init(&gateway.recorder, gateway.loop, options->epoch);
+	totals_start(&gateway);
 	gateway.link.ipc.message_handler = gateway_message_handler;
 	gateway.link.ipc.fds_lost_handler = gateway_fds_lost_handler;
 	gateway.link.ipc.broken_handler = gateway_broken_handler;

@@ -16,6 +16,7 @@
 #include "gateway/progress.h"
 #include "gateway/recorder.h"
 #include "gateway/route.h"
+#include "gateway/totals.h"
 #include "policy/snapshot.h"
 
 #include <netinet/in.h>
@@ -54,6 +55,7 @@ struct gateway {
 	struct progress_queue progress; /* open records (gateway/progress.h) */
 	size_t refused_lingering;  /* kept by gateway/refused.c: logs that outlive their sandbox for a moment */
 	struct account_queue accounts; /* kept by gateway/account.c */
+	struct totals totals;      /* kept by gateway/totals.c */
 };
 
 struct sandbox {

@@ -67,6 +67,7 @@ keeper_event(enum event_kind kind, int64_t sandbox, const char *fmt, ...)
 	struct record record;
 	va_list ap;
 
+	keeper.tampered += kind == EVENT_TAMPERED;
 	memset(&record, 0, sizeof(record));
 	record.kind = RECORD_EVENT;
 	record.event.id = recorder_id(&keeper.recorder);
@@ -373,6 +374,7 @@ keeper_run(const struct options *options, char **argv)
 	keeper.options = options;
 	keeper.argv = argv;
 	keeper.gateway_count = options->gateways;
+	keeper.started_us = clock_real_us();
 	keeper_setup(options);
 	keeper.loop = loop_new();
 	if (keeper.loop == NULL)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The keeper's own state, shared by its files: keeper_setup.c (before the first role), keeper.c (life of the daemon),
- * keeper_role.c (children), keeper_sandbox.c (sandboxes), keeper_request.c (what children ask). */
+ * keeper_role.c (children), keeper_sandbox.c (sandboxes), keeper_request.c (what children ask), keeper_totals.c (what they
+ * count). */
 #ifndef POSTERN_GATEWAY_KEEPER_H
 #define POSTERN_GATEWAY_KEEPER_H
 
@@ -41,6 +42,7 @@ struct keeper_role {
 	int64_t started_ms, respawn_ms;
 	struct ipc ipc;
 	struct loop_timer respawn_timer;
+	struct msg_totals totals; /* of a gateway, as it last said */
 };
 
 struct keeper_sandbox {
@@ -92,6 +94,10 @@ struct keeper {
 	int geo_fds[GEO_KIND_MAX]; /* sealed copies of the databases of addresses, for gateways and control; 0: none */
 	bool host_chain;
 	bool stopping;
+	int64_t started_us;       /* clock_real_us */
+	uint64_t tampered;        /* events of ours about that */
+	struct msg_totals ended;  /* totals of gateways that are gone */
+	struct msg_log_state log; /* as the auditor last said */
 	int64_t busy_ms;          /* when there was last a sandbox; 0: not looked yet */
 	char host_table[64];
 };
@@ -162,6 +168,15 @@ struct keeper_pending *keeper_pending_take(uint64_t tag, const struct keeper_rol
 void keeper_pending_fail_all(const struct keeper_role *gateway);
 /* A gateway's answer to what we passed on. False when no honest one says so. */
 bool keeper_gateway_answer(struct keeper_role *gateway, struct ipc_message *message);
+
+/* keeper_totals.c */
+/* What a gateway has counted, or how the log stands. False when no honest child says so. */
+bool keeper_totals_take(struct keeper_role *gateway, const struct msg_totals *totals);
+bool keeper_totals_take_log(const struct msg_log_state *log);
+/* The gateway is gone; the next one counts from zero. */
+void keeper_totals_gateway_gone(struct keeper_role *gateway);
+/* Of all gateways that there are and were. */
+struct msg_totals keeper_totals_sum(void);
 
 /* keeper_request.c */
 bool keeper_message_handler(struct ipc *ipc, struct ipc_message *message);

@@ -197,6 +197,10 @@ keeper_request_status(struct ipc_message *message)
 	status.rootless = keeper.options->rootless;
 	status.host_chain = keeper.host_chain;
 	status.audit_ok = recorder_ready(&keeper.recorder);
+	status.started_us = keeper.started_us;
+	status.tampered = keeper.tampered;
+	status.totals = keeper_totals_sum();
+	status.log = keeper.log;
 	status.confined = 1; /* no role says it is ready before its filter is loaded: see confine_syscalls */
 	ipc_send(&keeper.control.ipc, MSG_STATUS_DONE, message->header.tag, &status, sizeof(status), NULL, 0);
 	return true;
@@ -348,6 +352,8 @@ keeper_from_gateway(struct keeper_role *gateway, struct ipc_message *message)
 		return keeper_request_counters(gateway, message);
 	case MSG_USAGE:
 		return keeper_request_usage(gateway, message);
+	case MSG_TOTALS:
+		return keeper_totals_take(gateway, message->body);
 	case MSG_RESULT:
 	case MSG_POLICY_DONE:
 	case MSG_LEASES_DONE:
@@ -363,6 +369,8 @@ keeper_from_auditor(struct ipc_message *message)
 	const struct msg_sender *bad = message->body;
 	struct keeper_role *role;
 
+	if (message->header.type == MSG_LOG_STATE)
+		return keeper_totals_take_log(message->body);
 	if (message->header.type != MSG_SENDER_BAD)
 		return false;
 	role = keeper_role_by_epoch(bad->epoch);
@@ -445,6 +453,7 @@ keeper_gateway_lost(struct keeper_sandbox *sandbox, void *context)
 void
 keeper_request_gateway_gone(struct keeper_role *gateway)
 {
+	keeper_totals_gateway_gone(gateway);
 	keeper_sandbox_each(keeper_gateway_lost, gateway);
 	keeper_pending_fail_all(gateway);
 }

@@ -520,6 +520,7 @@ meter_count(struct sandbox *sandbox, struct meter_ticket *ticket, uint64_t out, 
 	row = meter_find_rule(meter, ticket->rule);
 	if (row != NULL)
 		meter_row_add(meter, row, more_out, more_in);
+	totals_add_bytes(sandbox->gateway, more_out, more_in);
 	meter_report_later(meter, more_out + more_in);
 	/* A crash must not give back what is spent. */
 	if (meter_left(sandbox, ticket, METER_UPLOAD) <= 1 || meter_left(sandbox, ticket, METER_DOWNLOAD) <= 1)

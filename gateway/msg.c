@@ -34,6 +34,8 @@ static const struct msg_shape msg_shapes[] = {
 	[MSG_COUNTERS] = {sizeof(struct msg_sandbox), 0},
 	[MSG_COUNTERS_DONE] = {sizeof(struct msg_counters), 0},
 	[MSG_USAGE] = {0, 0},
+	[MSG_TOTALS] = {sizeof(struct msg_totals), 0},
+	[MSG_LOG_STATE] = {sizeof(struct msg_log_state), 0},
 	[MSG_RECORD] = {0, 0},
 	[MSG_DURABLE] = {sizeof(struct msg_durable), 0},
 	[MSG_SENDER_BAD] = {sizeof(struct msg_sender), 0},
@@ -96,6 +98,24 @@ msg_usage_valid(const struct msg_usage *usage, uint32_t size)
 	return size >= offsetof(struct msg_usage, rows) && usage->count > 0 && usage->count <= MSG_USAGE_MAX &&
 	    size == offsetof(struct msg_usage, rows) + usage->count * sizeof(struct msg_usage_row) &&
 	    memchr(usage->name, '\0', sizeof(usage->name)) != NULL;
+}
+
+static bool
+msg_total_follows(uint64_t total, uint64_t before)
+{
+	return total >= before && total <= MSG_TOTAL_MAX;
+}
+
+bool
+msg_totals_follow(const struct msg_totals *totals, const struct msg_totals *before)
+{
+	for (size_t kind = 0; kind < RECORD_ATTEMPT_MAX; kind++)
+		for (size_t verdict = 0; verdict < VERDICT_MAX; verdict++)
+			if (!msg_total_follows(totals->recorded[kind][verdict], before->recorded[kind][verdict]))
+				return false;
+	return msg_total_follows(totals->upload, before->upload) &&
+	    msg_total_follows(totals->download, before->download) && totals->open <= MSG_TOTAL_MAX &&
+	    totals->waiting <= MSG_TOTAL_MAX;
 }
 
 uint32_t

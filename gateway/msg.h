@@ -4,12 +4,14 @@
  *   control --ATTACH/DETACH/POLICY/STATUS/LEASES--> keeper --SANDBOX_ADD/DEL/POLICY/UDP/LEASES--> gateway
  *   gateway --LEASE_ADD/LEASE_DEL/COUNTERS---------> keeper (kernel) ; answers carry the request's tag
  *   keeper, control, gateway --RECORD--> auditor --DURABLE--> them
+ *   gateway --TOTALS--> keeper <--LOG_STATE-- auditor: what STATUS_DONE tells control
  *
  * Bodies are fixed structs of explicit widths unless a count says otherwise. The keeper believes nothing: sizes, names,
  * addresses and ports are checked again where they arrive. */
 #ifndef POSTERN_GATEWAY_MSG_H
 #define POSTERN_GATEWAY_MSG_H
 
+#include "audit/record.h"
 #include "base/error.h"
 #include "gateway/geo.h"
 #include "policy/addr.h"
@@ -48,6 +50,9 @@ enum msg_type {
 
 	MSG_USAGE,          /* struct msg_usage with count rows; no answer. gateway -> keeper -> control: what was counted;
 	                     * control -> keeper, before ATTACH, and keeper -> gateway, before SANDBOX_ADD: where to go on */
+
+	MSG_TOTALS,         /* gateway -> keeper: struct msg_totals; no answer */
+	MSG_LOG_STATE,      /* auditor -> keeper: struct msg_log_state; no answer */
 
 	MSG_RECORD,         /* any -> auditor: struct record cut to record_size(kind) */
 	MSG_DURABLE,        /* auditor -> sender: struct msg_durable */
@@ -132,6 +137,26 @@ struct msg_policy_done {
 	struct msg_cut_flow cut[MSG_CUT_MAX];
 };
 
+/* What a gateway has on record of all its sandboxes since it started, those that are gone too. No count but the last two is
+ * ever lower than in the message before it. */
+struct msg_totals {
+	uint64_t recorded[RECORD_ATTEMPT_MAX][VERDICT_MAX]; /* attempts by their verdict; a connection once that is final */
+	uint64_t upload, download;                          /* payload bytes */
+	uint64_t open;    /* connections and flows on record whose verdict is not final, because they are open */
+	uint64_t waiting; /* records that are not yet durable */
+};
+/* No count is larger: what a double holds exactly, and so more than an honest gateway ever comes to. */
+#define MSG_TOTAL_MAX (UINT64_C(1) << 53)
+
+/* How the log stands, on disk. */
+struct msg_log_state {
+	uint64_t changes;   /* number of its newest change (column seq); it counts from the log's first day */
+	uint64_t unsealed;  /* of them no seal vouches for */
+	uint64_t bytes;     /* of the database and its -wal */
+	uint64_t wal_bytes; /* of the frames in the -wal that are not yet in the database */
+	int64_t sealed_us;  /* time of the newest seal, in µs since the epoch; 0: there is none */
+};
+
 struct msg_role_status {
 	int32_t pid;
 	uint32_t restarts;
@@ -148,6 +173,10 @@ struct msg_status {
 	uint32_t host_chain;   /* 1: in force */
 	uint32_t audit_ok;     /* 1: the auditor can write */
 	uint32_t confined;     /* 1: seccomp in force in all children */
+	int64_t started_us;    /* when the daemon started, in µs since the epoch */
+	uint64_t tampered;     /* events EVENT_TAMPERED of the keeper since then */
+	struct msg_totals totals; /* of all gateways since then */
+	struct msg_log_state log; /* as the auditor last said */
 };
 
 struct msg_leases {
@@ -230,6 +259,9 @@ bool msg_policy_done_valid(const struct msg_policy_done *done);
 
 /* Is the message as long as its count says, and its name one that ends? */
 bool msg_usage_valid(const struct msg_usage *usage, uint32_t size);
+
+/* Is this what a gateway may say after it said before (all zero at first)? */
+bool msg_totals_follow(const struct msg_totals *totals, const struct msg_totals *before);
 
 /* The exact size of a type's body, or 0 for variable ones (LEASE_*, USAGE, RECORD) and unknown types; *ret_fds its descriptors. */
 uint32_t msg_size(uint16_t type, size_t *ret_fds);

@@ -36,6 +36,7 @@ static uint64_t next_epoch = FIXTURE_EPOCH;
 /* Reported to the keeper: how many, and the last one. */
 static unsigned int bad_senders;
 static uint64_t bad_epoch;
+static struct msg_log_state log_state; /* the last one */
 
 static bool
 keeper_message_handler(struct ipc *ipc, struct ipc_message *message)
@@ -44,6 +45,11 @@ keeper_message_handler(struct ipc *ipc, struct ipc_message *message)
 	if (message->header.type == MSG_SENDER_BAD) {
 		bad_senders++;
 		bad_epoch = ((const struct msg_sender *)message->body)->epoch;
+		return true;
+	}
+	if (message->header.type == MSG_LOG_STATE) {
+		assert_int_equal(message->header.size, sizeof(log_state));
+		memcpy(&log_state, message->body, sizeof(log_state));
 		return true;
 	}
 	assert_int_equal(message->header.type, MSG_READY);

@@ -340,17 +340,15 @@ far_send(struct far *far, const char *method, const char *path, const char *body
 	return fd;
 }
 
-static inline json_t *
-far_receive(struct far *far, int fd, int *ret_status)
+/* Head and body, to the end. */
+static inline void
+far_receive_text(struct far *far, int fd, char ret_text[FAR_ANSWER_MAX])
 {
-	static char text[FAR_ANSWER_MAX];
 	int64_t deadline_ms = clock_mono_ms() + FAR_WAIT_MS;
 	size_t len = 0;
-	char *body;
-	json_t *json;
 
 	for (;;) {
-		ssize_t n = recv(fd, text + len, sizeof(text) - 1 - len, MSG_DONTWAIT);
+		ssize_t n = recv(fd, ret_text + len, FAR_ANSWER_MAX - 1 - len, MSG_DONTWAIT);
 
 		if (n == 0 || (n < 0 && errno == ECONNRESET && len > 0))
 			break;
@@ -361,7 +359,17 @@ far_receive(struct far *far, int fd, int *ret_status)
 		assert_true(clock_mono_ms() < deadline_ms);
 	}
 	close(fd);
-	text[len] = '\0';
+	ret_text[len] = '\0';
+}
+
+static inline json_t *
+far_receive(struct far *far, int fd, int *ret_status)
+{
+	static char text[FAR_ANSWER_MAX];
+	char *body;
+	json_t *json;
+
+	far_receive_text(far, fd, text);
 	assert_int_equal(sscanf(text, "HTTP/1.1 %d", ret_status), 1);
 	body = strstr(text, "\r\n\r\n");
 	assert_non_null(body);
