@@ -214,12 +214,12 @@ account_book(uint64_t recorded[RECORD_ATTEMPT_MAX][VERDICT_MAX], const struct re
 	return false;
 }
 
-/* The same in the sum of all sandboxes. */
+/* The same in the sum of all sandboxes. What is let through is open until its close. */
 static void
 account_queue_book(struct account_queue *queue, const struct record *record, uint64_t before)
 {
 	(void)account_book(queue->recorded, record, before);
-	if (record->kind == RECORD_FLOW_OPEN && record->flow.end == END_OPEN)
+	if (record->kind == RECORD_FLOW_OPEN && record->flow.verdict == VERDICT_ALLOWED)
 		queue->open++;
 	if (record->kind == RECORD_FLOW_CLOSE)
 		queue->open--;

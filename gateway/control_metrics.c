@@ -4,6 +4,8 @@
  * many sandboxes there are, and nothing that a guest chose gets into the text. */
 #include "gateway/control_metrics.h"
 
+#include "policy/quantity.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -74,6 +76,10 @@ static const char *const metrics_states[] = {[CONTROL_METRICS_ATTACHED] = "attac
     [CONTROL_METRICS_RESTORING] = "restoring",
     [CONTROL_METRICS_BROKEN] = "broken"};
 static_assert(sizeof(metrics_states) / sizeof(metrics_states[0]) == CONTROL_METRICS_STATES, "a word for each state");
+
+static const char *const metrics_kinds[] = {
+    [RECORD_ATTEMPT_CONNECTION] = "connection", [RECORD_ATTEMPT_DNS] = "dns", [RECORD_ATTEMPT_REFUSED] = "refused"};
+static_assert(sizeof(metrics_kinds) / sizeof(metrics_kinds[0]) == RECORD_ATTEMPT_MAX, "a word for each kind");
 
 static void
 metrics_begin(FILE *out, enum metric metric)
@@ -172,16 +178,11 @@ metrics_events(FILE *out, const uint64_t *events)
 static void
 metrics_attempts(FILE *out, const struct msg_totals *totals)
 {
-	static const char *const kinds[] = {[RECORD_ATTEMPT_CONNECTION] = "connection",
-	    [RECORD_ATTEMPT_DNS] = "dns",
-	    [RECORD_ATTEMPT_REFUSED] = "refused"};
-
-	static_assert(sizeof(kinds) / sizeof(kinds[0]) == RECORD_ATTEMPT_MAX, "a word for each kind");
 	metrics_begin(out, METRIC_ATTEMPTS);
 	for (unsigned int kind = 0; kind < RECORD_ATTEMPT_MAX; kind++)
 		for (unsigned int verdict = 0; verdict < VERDICT_MAX; verdict++)
 			metrics_sample(out, METRIC_ATTEMPTS,
-			    (const char *const[]){"kind", kinds[kind], "verdict", verdict_text(verdict)},
+			    (const char *const[]){"kind", metrics_kinds[kind], "verdict", verdict_text(verdict)},
 			    totals->recorded[kind][verdict]);
 }
 
@@ -237,6 +238,37 @@ control_metrics_text(const struct control_metrics *metrics)
 		return text;
 	free(text);
 	return NULL;
+}
+
+/* -- GET /v1/status: the same for people ------------------------------------------------------------------------- */
+
+json_t *
+control_metrics_totals(const struct msg_totals *totals)
+{
+	json_t *attempts = json_object();
+
+	for (unsigned int kind = 0; kind < RECORD_ATTEMPT_MAX; kind++) {
+		json_t *verdicts = json_object();
+
+		for (unsigned int verdict = 0; verdict < VERDICT_MAX; verdict++)
+			json_object_set_new(
+			    verdicts, verdict_text(verdict), json_integer((json_int_t)totals->recorded[kind][verdict]));
+		json_object_set_new(attempts, metrics_kinds[kind], verdicts);
+	}
+	return json_pack("{s:o, s:I, s:I, s:I, s:I}", "attempts", attempts, "connections_open",
+	    (json_int_t)totals->open, "upload", (json_int_t)totals->upload, "download", (json_int_t)totals->download,
+	    "records_waiting", (json_int_t)totals->waiting);
+}
+
+json_t *
+control_metrics_log(const struct msg_log_state *log)
+{
+	char sealed[QUANTITY_TEXT_MAX];
+
+	return json_pack("{s:I, s:I, s:s?, s:I, s:I}", "changes", (json_int_t)log->changes, "unsealed",
+	    (json_int_t)log->unsealed, "sealed",
+	    log->sealed_us == 0 ? NULL : quantity_format_instant(log->sealed_us, sealed), "bytes",
+	    (json_int_t)log->bytes, "wal_bytes", (json_int_t)log->wal_bytes);
 }
 
 /* -- GET /metrics -------------------------------------------------------------------------------------------------- */

@@ -30,6 +30,11 @@ struct control_metrics {
 /* The text, to be freed; NULL: out of memory. */
 char *control_metrics_text(const struct control_metrics *metrics);
 
+/* For GET /v1/status: {"attempts": {"connection": {"allowed", ...}, "dns", "refused"}, "connections_open", "upload",
+ * "download", "records_waiting"}, and {"changes", "unsealed", "sealed", "bytes", "wal_bytes"}. NULL: out of memory. */
+json_t *control_metrics_totals(const struct msg_totals *totals);
+json_t *control_metrics_log(const struct msg_log_state *log);
+
 void control_metrics_handler(struct control_request *request, json_t *body);
 
 #endif

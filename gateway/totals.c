@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A change starts a timer; the timer sends what is different from the message before, and goes on until nothing is. A
- * gateway at rest does nothing. */
+/* A change starts a timer; the timer sends what is different from the message before, and goes on until nothing is
+ * and all records are durable. A gateway at rest does nothing. */
 #include "gateway/totals.h"
 
 #include "gateway/gateway.h"
@@ -28,11 +28,13 @@ totals_timer_handler(struct loop_timer *timer)
 {
 	struct gateway *gateway = loop_owner(timer, struct gateway, totals.timer);
 	struct msg_totals now = totals_now(gateway);
+	bool same = memcmp(&now, &gateway->totals.sent, sizeof(now)) == 0;
 
-	if (memcmp(&now, &gateway->totals.sent, sizeof(now)) == 0)
+	/* Records become durable without a change of anything else. */
+	if (same && now.waiting == 0)
 		return;
 	/* A keeper that is behind is not given more to read. */
-	if (gateway->link.ipc.queue_len == 0 &&
+	if (!same && gateway->link.ipc.queue_len == 0 &&
 	    ipc_send(&gateway->link.ipc, MSG_TOTALS, 0, &now, sizeof(now), NULL, 0) == 0)
 		gateway->totals.sent = now;
 	totals_changed(gateway);

@@ -127,6 +127,9 @@ TRAFFIC=("${RULES[@]}" "{cidr: $NET4.$ECHO/32, ports: [9]}")
 	background_end
 	sandbox_gone one
 	agreed "$OF_ATTEMPTS|$OF_BYTES"
+	equal "in status" "$(value 'postern_attempts_total{kind="refused",verdict="denied"}') $(
+		value 'postern_bytes_total{direction="upload"}') true" \
+		"$(postern status -o json | jq -r '"\(.totals.attempts.refused.denied) \(.totals.upload) \(.log.changes > 0)"')"
 	equal "counters that fell" "" "$(fell "$LAB/tmp/before" "$LAB/tmp/metrics")"
 	equal "open" 0 "$(value postern_connections_open)"
 	equal "sandboxes" 0 "$(value 'postern_sandboxes{state="attached"}')"
@@ -139,6 +142,10 @@ TRAFFIC=("${RULES[@]}" "{cidr: $NET4.$ECHO/32, ports: [9]}")
 	equal "lines that are none" "" "$(grep -vE '^# (HELP|TYPE) postern_[a-z_]+ .+$|^postern_[a-z_]+(\{([a-z]+="[^"\\]*",?)+\})? [0-9]+(\.[0-9]+)?$' \
 		"$LAB/tmp/metrics" || true)"
 	equal "version" 1 "$(value "postern_build_info{version=\"$(postern status -o json | jq -r .version)\"}")"
+	local name
+	while read -r name; do
+		grep -q -- "^\*$name\*\|, \*$name\*" "$REPO/man/posternd.8.scd" || fail "the manual does not know $name" || return 1
+	done < <(sed -n 's/^# TYPE \([a-z_]*\) .*/\1/p' "$LAB/tmp/metrics")
 	local age=$(($(date +%s) - $(value postern_start_time_seconds | cut -d. -f1)))
 	((age >= 0 && age < 600)) || fail "started $age s ago"
 }

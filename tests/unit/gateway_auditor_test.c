@@ -455,6 +455,24 @@ raw_broken_handler(struct ipc *ipc, const char *why)
 	loop_owner(ipc, struct raw_peer, ipc)->broken = true;
 }
 
+/* What the keeper is told is what is on disk. */
+static void
+test_the_keeper_is_told_how_the_log_stands(void **state)
+{
+	(void)state;
+	memset(&log_state, 0, sizeof(log_state));
+	auditor_start();
+	connect_all();
+	send_sandbox();
+	send_flow(&gateway_recorder, "github.com");
+	WAIT_FOR(all_durable(&gateway_recorder) && all_durable(&control_recorder));
+	WAIT_FOR((int64_t)log_state.changes == fixture_integer("SELECT max(seq) FROM chain"));
+	assert_true(log_state.bytes > 0 && log_state.wal_bytes > 0 && log_state.wal_bytes < log_state.bytes);
+	/* The first seal is due at once, there being none. */
+	WAIT_FOR(log_state.unsealed == 0 && log_state.sealed_us == fixture_integer("SELECT max(ts) FROM seals"));
+	auditor_stop();
+}
+
 static void
 test_a_malformed_record_costs_its_sender_the_channel(void **state)
 {
@@ -697,6 +715,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    AUDITOR_TEST(test_records_become_durable_and_it_ends_when_told),
+	    AUDITOR_TEST(test_the_keeper_is_told_how_the_log_stands),
 	    AUDITOR_TEST(case_F_25_records_survive_a_killed_auditor),
 	    AUDITOR_TEST(test_connections_of_the_daemon_before_are_closed),
 	    AUDITOR_TEST(test_a_gap_also_closes_what_was_still_in_the_channel),

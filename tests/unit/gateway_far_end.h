@@ -30,6 +30,8 @@ struct far_end {
 	size_t leases_added, leases_deleted;
 	struct usage_table usage; /* as told */
 	struct msg_lease lease;   /* the last one added */
+	struct msg_totals told;   /* the last ones, */
+	size_t told_count;        /* and how often there were some */
 	int64_t skew_ms;
 };
 
@@ -71,6 +73,12 @@ far_end_keeper_handler(struct ipc *ipc, struct ipc_message *message)
 	if (message->header.type == MSG_USAGE) {
 		assert_true(msg_usage_valid(message->body, message->header.size));
 		assert_true(usage_table_take(&far->usage, message->body) > 0);
+		return true;
+	}
+	if (message->header.type == MSG_TOTALS) {
+		assert_true(msg_totals_follow(message->body, &far->told));
+		memcpy(&far->told, message->body, sizeof(far->told));
+		far->told_count++;
 		return true;
 	}
 	if (message->header.type == MSG_LEASE_DEL) {

@@ -340,6 +340,35 @@ the_log_has_no_more_unsealed_than_there_is(void **state)
 	assert_int_equal(keeper.log.changes, 5);
 }
 
+/* Each child has its closed list: these messages come from those who know, of one size, and when they are ready. */
+static bool
+keeper_takes(enum msg_role kind, bool ready, uint16_t type, const void *body, uint32_t size)
+{
+	struct keeper_role role = {.kind = kind, .ready = ready, .index = 1};
+	struct ipc_message message = {.header = {.type = type, .size = size}, .body = body};
+
+	return keeper_message_handler(&role.ipc, &message);
+}
+
+static void
+others_totals_are_no_message(void **state)
+{
+	static const struct msg_totals totals, broken = {.upload = UINT64_MAX};
+	static const struct msg_log_state log;
+
+	(void)state;
+	assert_true(keeper_takes(MSG_ROLE_GATEWAY, true, MSG_TOTALS, &totals, sizeof(totals)));
+	assert_false(keeper_takes(MSG_ROLE_GATEWAY, true, MSG_TOTALS, &broken, sizeof(broken)));
+	assert_false(keeper_takes(MSG_ROLE_GATEWAY, false, MSG_TOTALS, &totals, sizeof(totals)));
+	assert_false(keeper_takes(MSG_ROLE_GATEWAY, true, MSG_TOTALS, &totals, sizeof(totals) - 1));
+	assert_false(keeper_takes(MSG_ROLE_AUDITOR, true, MSG_TOTALS, &totals, sizeof(totals)));
+	assert_false(keeper_takes(MSG_ROLE_CONTROL, true, MSG_TOTALS, &totals, sizeof(totals)));
+	assert_true(keeper_takes(MSG_ROLE_AUDITOR, true, MSG_LOG_STATE, &log, sizeof(log)));
+	assert_false(keeper_takes(MSG_ROLE_AUDITOR, true, MSG_LOG_STATE, &log, sizeof(log) + 8));
+	assert_false(keeper_takes(MSG_ROLE_GATEWAY, true, MSG_LOG_STATE, &log, sizeof(log)));
+	assert_false(keeper_takes(MSG_ROLE_CONTROL, true, MSG_LOG_STATE, &log, sizeof(log)));
+}
+
 /* -- over HTTP ----------------------------------------------------------------------------------------------------- */
 
 static void
@@ -348,6 +377,7 @@ the_answer_is_text_as_prometheus_reads_it(void **state)
 	static struct exposition exposition;
 	static char text[FAR_ANSWER_MAX];
 	struct far *far = *state;
+	json_t *status;
 
 	json_decref(far_http(far, "POST", "/v1/sandboxes", "{\"name\":\"vm1\",\"kind\":\"tap\"}", 201));
 	far_receive_text(far, far_send(far, "GET", "/metrics?nothing=here", NULL), text);
@@ -357,6 +387,10 @@ the_answer_is_text_as_prometheus_reads_it(void **state)
 	assert_true(value_of(&exposition, "postern_sandboxes{state=\"attached\"}") == 1);
 	assert_true(value_of(&exposition, "postern_events_total{event=\"attach\"}") == 1);
 	assert_true(value_of(&exposition, "postern_audit_ok") == 1);
+	status = far_http(far, "GET", "/v1/status", NULL, 200);
+	assert_int_equal(json_object_size(json_object_get(json_object_get(status, "totals"), "attempts")), 3);
+	assert_true(json_is_null(json_object_get(json_object_get(status, "log"), "sealed")));
+	json_decref(status);
 	far_expect(far, "POST", "/metrics", "{}", 405, "message", "GET");
 	far_expect(far, "GET", "/metrics/vm1", NULL, 404, "error", "not_found");
 }
@@ -370,6 +404,7 @@ main(void)
 	    cmocka_unit_test(any_status_makes_a_valid_text),
 	    cmocka_unit_test(totals_never_fall_and_have_an_end),
 	    cmocka_unit_test(a_gateway_that_is_gone_stays_in_the_sum),
+	    cmocka_unit_test(others_totals_are_no_message),
 	    cmocka_unit_test(the_log_has_no_more_unsealed_than_there_is),
 	    cmocka_unit_test_setup_teardown(the_answer_is_text_as_prometheus_reads_it, far_setup, far_teardown),
 	};
