@@ -177,12 +177,13 @@ static int
 query_prepare(struct query *query, enum query_shape shape, sqlite3_stmt **ret_stmt, struct error *err)
 {
 	const struct query_filter *filter = &query->filter;
-	size_t arms = shape == QUERY_SHAPE_FOLLOW ? 1 : query_lead_arms(&query->lead);
 	sqlite3_str *sql = sqlite3_str_new(query->file.db);
 	char *text;
 	int rc = SQLITE_OK;
 
 	for (size_t i = 0; i < QUERY_KINDS; i++) {
+		size_t arms = shape == QUERY_SHAPE_FOLLOW ? 1 : query_lead_arms(&query->lead, &query_arms[i]);
+
 		for (size_t at = 0; at < arms && query_sql_wanted(filter, &query_arms[i]); at++) {
 			if (sqlite3_str_length(sql) > 0)
 				sqlite3_str_appendall(sql, " UNION ALL ");
@@ -455,7 +456,7 @@ query_scope_prepare(struct query *query, const char *before, const char *const c
 	for (size_t i = 0; i < QUERY_KINDS; i++) {
 		if (columns[i] == NULL || !query_sql_wanted(filter, &query_arms[i]))
 			continue;
-		for (size_t at = 0; at < query_lead_arms(&query->lead); at++) {
+		for (size_t at = 0; at < query_lead_arms(&query->lead, &query_arms[i]); at++) {
 			sqlite3_str_appendf(sql, "%sSELECT %s", join, columns[i]);
 			query_lead_from(sql, &query->lead, &query_arms[i], at);
 			if (filter->since_us != 0)

@@ -30,7 +30,8 @@ enum query_field {
 	QUERY_FIELD_VERDICT,    /* low..high: enum verdict */
 	QUERY_FIELD_REASON,     /* low..high: enum reason */
 	QUERY_FIELD_HOST,       /* name, or with below: names below it */
-	QUERY_FIELD_IP,         /* prefix: source or destination; of a query, who asked or was asked */
+	QUERY_FIELD_IP,         /* prefix: of the address dialled; of a query, of one among its answers */
+	QUERY_FIELD_SRC,        /* prefix: of who dialled or asked */
 	QUERY_FIELD_PORT,       /* low..high: of the destination */
 	QUERY_FIELD_PROTO,      /* low..high: IP protocol number */
 	QUERY_FIELD_RULE,       /* text: within the deciding rule */

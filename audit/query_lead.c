@@ -6,8 +6,12 @@
  * Each index is (something, ts). For one value of something, its rows stand in the order of time; for a few values, a
  * statement with an arm for each value is a merge of ordered streams, which SQLite reads only as far as it must. What the
  * filter asks for is turned into such values ("keys"): sandboxes by their names and labels; hosts by name, or for a tree
- * the registered domains that lie on its path or below it; networks by the addresses in them that ever occurred. The last
- * two are found by leaping through the index from one distinct value to the next.
+ * the registered domains that lie on its path or below it; networks by the addresses in them that were dialled; what was
+ * refused by the reasons that occurred. The last three are found by leaping through the index from one distinct value to
+ * the next.
+ *
+ * Each index costs the writer for every row, so there are few. Addresses among a query's answers have none: a question
+ * about an address goes by it to connections, and through time to queries, when nothing else leads to these.
  *
  * Of all leads that a filter has, the one with the fewest entries in the time asked for is taken; counting stops soon. A
  * lead with too many keys is none: what matches so much is met soon enough on the way through time. All conditions are
@@ -34,12 +38,12 @@ static const char *const lead_index[] = {
     [QUERY_LEAD_DOMAIN] = "domain",
     [QUERY_LEAD_ADDRESS] = "dst",
     [QUERY_LEAD_REASON] = "reason",
-    [QUERY_LEAD_DENIED] = "denied",
 };
 _Static_assert(sizeof(lead_index) / sizeof(lead_index[0]) == QUERY_LEAD_MAX, "an index for each lead");
 
+/* NULL: there are no keys. */
 static const char *
-lead_column(enum query_lead_kind kind, const struct query_arm *arm, bool source)
+lead_column(enum query_lead_kind kind, const struct query_arm *arm)
 {
 	switch (kind) {
 	case QUERY_LEAD_ID:
@@ -51,57 +55,46 @@ lead_column(enum query_lead_kind kind, const struct query_arm *arm, bool source)
 	case QUERY_LEAD_DOMAIN:
 		return "t.domain";
 	case QUERY_LEAD_ADDRESS:
-		return source ? arm->source : arm->field[QUERY_FIELD_IP];
+		return "t.dst";
 	case QUERY_LEAD_REASON:
 		return "t.reason";
 	case QUERY_LEAD_TIME:
-	case QUERY_LEAD_DENIED:
 	case QUERY_LEAD_MAX:
 		break;
 	}
 	return NULL;
 }
 
-static bool
-lead_has_keys(enum query_lead_kind kind)
+/* What of the lead this table has an index for. */
+static enum query_lead_kind
+lead_kind_of(const struct query_lead *lead, const struct query_arm *arm)
 {
-	return kind != QUERY_LEAD_TIME && kind != QUERY_LEAD_DENIED;
+	return lead->kind == QUERY_LEAD_ADDRESS && arm->kind != QUERY_CONNECTION ? QUERY_LEAD_TIME : lead->kind;
 }
 
 size_t
-query_lead_arms(const struct query_lead *lead)
+query_lead_arms(const struct query_lead *lead, const struct query_arm *arm)
 {
-	return lead_has_keys(lead->kind) ? lead->count : 1;
-}
-
-/* What came by an arm for its destination does not come again by one for its source. */
-static void
-lead_add_not_by_destination(sqlite3_str *sql, const struct query_lead *lead, const struct query_arm *arm)
-{
-	for (size_t i = 0; i < lead->count; i++)
-		if (!lead->keys[i].source)
-			sqlite3_str_appendf(sql, " AND %s IS NOT :k%d", arm->field[QUERY_FIELD_IP], (int)i);
+	return lead_kind_of(lead, arm) == QUERY_LEAD_TIME ? 1 : lead->count;
 }
 
 void
 query_lead_from(sqlite3_str *sql, const struct query_lead *lead, const struct query_arm *arm, size_t at)
 {
-	bool source = lead_has_keys(lead->kind) && lead->keys[at].source;
+	enum query_lead_kind kind = lead_kind_of(lead, arm);
 
-	if (lead->kind == QUERY_LEAD_ID)
+	if (kind == QUERY_LEAD_ID)
 		sqlite3_str_appendf(sql, " FROM %s t NOT INDEXED WHERE ", arm->table);
 	else
-		sqlite3_str_appendf(sql, " FROM %s t INDEXED BY %s_%s WHERE ", arm->table, arm->table,
-		    source ? "src" : lead_index[lead->kind]);
-	if (lead_has_keys(lead->kind))
-		sqlite3_str_appendf(sql, "%s = :k%d", lead_column(lead->kind, arm, source), (int)at);
+		sqlite3_str_appendf(
+		    sql, " FROM %s t INDEXED BY %s_%s WHERE ", arm->table, arm->table, lead_index[kind]);
+	if (kind == QUERY_LEAD_TIME)
+		sqlite3_str_appendall(sql, "1");
 	else
-		sqlite3_str_appendall(sql, lead->kind == QUERY_LEAD_DENIED ? "t.verdict <> 0" : "1");
+		sqlite3_str_appendf(sql, "%s = :k%d", lead_column(kind, arm), (int)at);
 	/* As the partial index says it. */
-	if (lead->kind == QUERY_LEAD_REASON)
+	if (kind == QUERY_LEAD_REASON)
 		sqlite3_str_appendall(sql, " AND t.reason <> 0");
-	if (source)
-		lead_add_not_by_destination(sql, lead, arm);
 }
 
 void
@@ -132,16 +125,16 @@ lead_add_number(struct query_lead *lead, int64_t number)
 }
 
 static bool
-lead_add_text(struct query_lead *lead, bool source, const char *text)
+lead_add_text(struct query_lead *lead, const char *text)
 {
 	struct query_key *key = &lead->keys[lead->count];
 
 	for (size_t i = 0; i < lead->count; i++)
-		if (lead->keys[i].source == source && strcmp(lead->keys[i].text, text) == 0)
+		if (strcmp(lead->keys[i].text, text) == 0)
 			return true;
 	if (lead->count == QUERY_KEYS_MAX || strlen(text) >= sizeof(key->text))
 		return false;
-	*key = (struct query_key){.is_text = true, .source = source};
+	*key = (struct query_key){.is_text = true};
 	memcpy(key->text, text, strlen(text) + 1);
 	lead->count++;
 	return true;
@@ -228,7 +221,7 @@ lead_by_name(sqlite3 *db, const struct query_filter *filter, struct query_lead *
 	(void)db;
 	(void)err;
 	for (size_t at = 0; (term = lead_term(filter, QUERY_FIELD_HOST, &at)) != NULL; any = true)
-		if (term->below || !lead_add_text(lead, false, term->name.text))
+		if (term->below || !lead_add_text(lead, term->name.text))
 			return 0;
 	return any;
 }
@@ -237,7 +230,6 @@ lead_by_name(sqlite3 *db, const struct query_filter *filter, struct query_lead *
 struct lead_leap {
 	const struct query_filter *filter;
 	struct query_lead *lead;
-	bool source;
 	char low[ADDR_TEXT_MAX], high[ADDR_TEXT_MAX]; /* values are at or above low and below high; "": no bound */
 	bool (*wanted)(const struct query_filter *filter, const char *value);
 };
@@ -246,13 +238,13 @@ struct lead_leap {
 static int
 lead_leap(sqlite3 *db, const struct query_arm *arm, struct lead_leap *leap, struct error *err)
 {
-	const char *column = lead_column(leap->lead->kind, arm, leap->source);
+	const char *column = lead_column(leap->lead->kind, arm);
 	char sql[256], at[NAME_TEXT_MAX + 1];
 	sqlite3_stmt *stmt;
 	int rc = SQLITE_ROW, found = 1, leaps = 0;
 
 	snprintf(sql, sizeof(sql), "SELECT %s FROM %s t INDEXED BY %s_%s WHERE %s > ?1 ORDER BY %s LIMIT 1", column,
-	    arm->table, arm->table, leap->source ? "src" : lead_index[leap->lead->kind], column, column);
+	    arm->table, arm->table, lead_index[leap->lead->kind], column, column);
 	if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK)
 		return schema_error(err, db, what);
 	snprintf(at, sizeof(at), "%s", leap->low);
@@ -268,7 +260,7 @@ lead_leap(sqlite3 *db, const struct query_arm *arm, struct lead_leap *leap, stru
 			found = 0;
 		else if (leap->high[0] != '\0' && strcmp(value, leap->high) >= 0)
 			break;
-		else if (leap->wanted(leap->filter, value) && !lead_add_text(leap->lead, leap->source, value))
+		else if (leap->wanted(leap->filter, value) && !lead_add_text(leap->lead, value))
 			found = 0;
 		else
 			memcpy(at, value, strlen(value) + 1);
@@ -356,30 +348,18 @@ lead_by_term(sqlite3 *db, const struct query_filter *filter, const struct query_
 {
 	struct lead_leap leap = {.filter = filter, .lead = lead, .wanted = lead_address_wanted};
 	char text[ADDR_TEXT_MAX];
-	int found = 1;
 
-	if (query_prefix_is_one(&term->prefix)) {
-		addr_format(&term->prefix.addr, text);
-		return lead_add_text(lead, false, text) && lead_add_text(lead, true, text);
-	}
+	if (query_prefix_is_one(&term->prefix))
+		return lead_add_text(lead, addr_format(&term->prefix.addr, text));
 	lead_address_bounds(&term->prefix, &leap);
-	for (size_t i = 0; i < QUERY_KINDS && found > 0; i++) {
-		if (!query_sql_wanted(filter, &query_arms[i]))
-			continue;
-		leap.source = false;
-		found = lead_leap(db, &query_arms[i], &leap, err);
-		leap.source = true;
-		if (found > 0)
-			found = lead_leap(db, &query_arms[i], &leap, err);
-	}
-	return found;
+	return lead_leap(db, &query_arms[QUERY_ARM_CONNECTIONS], &leap, err);
 }
 
 static int
 lead_by_address(sqlite3 *db, const struct query_filter *filter, struct query_lead *lead, struct error *err)
 {
 	const struct query_term *term;
-	int found = lead_asks(filter, QUERY_FIELD_IP);
+	int found = lead_asks(filter, QUERY_FIELD_IP) && query_sql_wanted(filter, &query_arms[QUERY_ARM_CONNECTIONS]);
 
 	for (size_t at = 0; found > 0 && (term = lead_term(filter, QUERY_FIELD_IP, &at)) != NULL;)
 		found = lead_by_term(db, filter, term, lead, err);
@@ -399,21 +379,49 @@ lead_by_reason(sqlite3 *db, const struct query_filter *filter, struct query_lead
 	return found;
 }
 
+/* Every reason that the table's refused rows have. */
+static int
+lead_leap_reasons(sqlite3 *db, const struct query_arm *arm, struct query_lead *lead, struct error *err)
+{
+	sqlite3_stmt *stmt;
+	int64_t at = INT64_MIN;
+	int rc = SQLITE_ROW, found = 1;
+	char sql[160];
+
+	snprintf(sql, sizeof(sql),
+	    "SELECT reason FROM %s INDEXED BY %s_reason WHERE reason <> 0 AND reason > ?1 ORDER BY reason LIMIT 1",
+	    arm->table, arm->table);
+	if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK)
+		return schema_error(err, db, what);
+	while (found > 0) {
+		sqlite3_bind_int64(stmt, 1, at);
+		rc = sqlite3_step(stmt);
+		if (rc != SQLITE_ROW)
+			break;
+		at = sqlite3_column_int64(stmt, 0);
+		found = lead_add_number(lead, at);
+		sqlite3_reset(stmt);
+	}
+	sqlite3_finalize(stmt);
+	return rc == SQLITE_ROW || rc == SQLITE_DONE ? found : schema_error(err, db, what);
+}
+
+/* What was not allowed has a reason (record_valid). */
 static int
 lead_by_denial(sqlite3 *db, const struct query_filter *filter, struct query_lead *lead, struct error *err)
 {
 	const struct query_term *term;
-	bool any = lead_asks(filter, QUERY_FIELD_DENIED);
+	int found = lead_asks(filter, QUERY_FIELD_DENIED);
 
-	(void)db;
-	(void)err;
-	(void)lead;
-	if (any)
-		return 1;
-	for (size_t at = 0; (term = lead_term(filter, QUERY_FIELD_VERDICT, &at)) != NULL; any = true)
-		if (term->low <= 0)
-			return 0;
-	return any;
+	if (found == 0) {
+		for (size_t at = 0; (term = lead_term(filter, QUERY_FIELD_VERDICT, &at)) != NULL; found = 1)
+			if (term->low <= 0)
+				return 0;
+	}
+	for (size_t i = 0; i < QUERY_KINDS && found > 0; i++)
+		if (query_sql_wanted(filter, &query_arms[i]))
+			found = lead_leap_reasons(db, &query_arms[i], lead, err);
+	return found;
 }
 
 /* Entries that the lead has in the time asked for, LEAD_COUNT_MAX at most for each key. */
@@ -428,7 +436,8 @@ lead_count(sqlite3 *db, const struct query_filter *filter, const struct query_le
 	int rc;
 
 	for (size_t i = 0; i < QUERY_KINDS; i++) {
-		for (size_t at = 0; at < query_lead_arms(lead) && query_sql_wanted(filter, &query_arms[i]); at++) {
+		for (size_t at = 0;
+		     at < query_lead_arms(lead, &query_arms[i]) && query_sql_wanted(filter, &query_arms[i]); at++) {
 			sqlite3_str_appendf(sql, "%s(SELECT count(*) FROM (SELECT 1", join);
 			query_lead_from(sql, lead, &query_arms[i], at);
 			if (filter->since_us != 0)
@@ -466,10 +475,10 @@ query_lead_choose(sqlite3 *db, const struct query_filter *filter, struct query_l
 	    {QUERY_LEAD_ID, lead_by_id},
 	    {QUERY_LEAD_SANDBOX, lead_by_sandbox},
 	    {QUERY_LEAD_NAME, lead_by_name},
-	    {QUERY_LEAD_ADDRESS, lead_by_address},
 	    {QUERY_LEAD_REASON, lead_by_reason},
-	    {QUERY_LEAD_DENIED, lead_by_denial},
+	    {QUERY_LEAD_REASON, lead_by_denial},
 	    {QUERY_LEAD_DOMAIN, lead_by_domain},
+	    {QUERY_LEAD_ADDRESS, lead_by_address},
 	};
 	int64_t count, best = INT64_MAX;
 	struct query_lead lead;
@@ -478,9 +487,11 @@ query_lead_choose(sqlite3 *db, const struct query_filter *filter, struct query_l
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]) && best > 0; i++) {
 		int found;
 
-		/* Leaping takes longer than a short lead. */
-		if (ways[i].kind == QUERY_LEAD_DOMAIN && best < LEAD_COUNT_MAX)
-			break;
+		/* Leaping takes longer than a short lead, and any lead is better than one to half of the rows. */
+		if ((ways[i].kind == QUERY_LEAD_DOMAIN && best < LEAD_COUNT_MAX) ||
+		    (ways[i].kind == QUERY_LEAD_ADDRESS && best < INT64_MAX &&
+			query_sql_wanted(filter, &query_arms[QUERY_ARM_DNS])))
+			continue;
 		lead = (struct query_lead){.kind = ways[i].kind};
 		found = ways[i].fill(db, filter, &lead, err);
 		if (found < 0)

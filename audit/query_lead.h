@@ -6,8 +6,9 @@
 #include "audit/query_sql.h"
 #include "base/error.h"
 
-/* Keys of one lead: each is an arm of the statement for each table, and SQLite takes 500 arms at most. */
-#define QUERY_KEYS_MAX 16
+/* Keys of one lead: each is an arm of the statement for each of three tables, and SQLite takes 500 arms at most. There must
+ * be room for every reason. */
+#define QUERY_KEYS_MAX 48
 
 enum query_lead_kind {
 	QUERY_LEAD_TIME, /* nothing better: all rows of the time */
@@ -15,14 +16,13 @@ enum query_lead_kind {
 	QUERY_LEAD_SANDBOX,
 	QUERY_LEAD_NAME,
 	QUERY_LEAD_DOMAIN,
-	QUERY_LEAD_ADDRESS,
+	QUERY_LEAD_ADDRESS, /* of connections; to queries as QUERY_LEAD_TIME */
 	QUERY_LEAD_REASON,
-	QUERY_LEAD_DENIED, /* no keys: the index has nothing else */
 	QUERY_LEAD_MAX
 };
 
 struct query_key {
-	bool is_text, source; /* source: of the second column that an address may stand in */
+	bool is_text;
 	int64_t number;
 	char text[NAME_TEXT_MAX + 1];
 };
@@ -36,8 +36,8 @@ struct query_lead {
 /* Choose. Reads some thousand index entries at most for each thing the filter asks for. 0 or -1. */
 int query_lead_choose(sqlite3 *db, const struct query_filter *filter, struct query_lead *ret_lead, struct error *err);
 
-/* How many arms each table has; 0: there is nothing to find. */
-size_t query_lead_arms(const struct query_lead *lead);
+/* How many arms this table has; 0: there is nothing to find in it. */
+size_t query_lead_arms(const struct query_lead *lead, const struct query_arm *arm);
 
 /* " FROM table t INDEXED BY ... WHERE condition": no row comes by two arms. */
 void query_lead_from(sqlite3_str *sql, const struct query_lead *lead, const struct query_arm *arm, size_t at);

@@ -7,15 +7,15 @@
 #include <string.h>
 
 const struct query_arm query_arms[QUERY_KINDS] = {
-    {.kind = QUERY_CONNECTION,
+    [QUERY_ARM_CONNECTIONS] = {.kind = QUERY_CONNECTION,
 	.columns = QUERY_ROW_CONNECTION,
 	.table = "connections",
-	.source = "t.src",
 	.field = {[QUERY_FIELD_DENIED] = "t.verdict",
 	    [QUERY_FIELD_VERDICT] = "t.verdict",
 	    [QUERY_FIELD_REASON] = "t.reason",
 	    [QUERY_FIELD_HOST] = "t.name",
 	    [QUERY_FIELD_IP] = "t.dst",
+	    [QUERY_FIELD_SRC] = "t.src",
 	    [QUERY_FIELD_PORT] = "t.dport",
 	    [QUERY_FIELD_PROTO] = "t.proto",
 	    [QUERY_FIELD_RULE] = "t.rule",
@@ -27,15 +27,15 @@ const struct query_arm query_arms[QUERY_KINDS] = {
 	    [QUERY_FIELD_SANDBOX] = "t.sandbox_id",
 	    [QUERY_FIELD_SANDBOX_ID] = "t.sandbox_id",
 	    [QUERY_FIELD_LABEL] = "t.sandbox_id"}},
-    {.kind = QUERY_DNS,
+    [QUERY_ARM_DNS] = {.kind = QUERY_DNS,
 	.columns = QUERY_ROW_DNS,
 	.table = "dns",
-	.source = "t.src",
 	.field = {[QUERY_FIELD_DENIED] = "t.verdict",
 	    [QUERY_FIELD_VERDICT] = "t.verdict",
 	    [QUERY_FIELD_REASON] = "t.reason",
 	    [QUERY_FIELD_HOST] = "t.qname",
-	    [QUERY_FIELD_IP] = "t.server",
+	    [QUERY_FIELD_IP] = "t.answers",
+	    [QUERY_FIELD_SRC] = "t.src",
 	    [QUERY_FIELD_PORT] = "53",
 	    [QUERY_FIELD_PROTO] = "t.transport",
 	    [QUERY_FIELD_RULE] = "t.rule",
@@ -44,7 +44,7 @@ const struct query_arm query_arms[QUERY_KINDS] = {
 	    [QUERY_FIELD_SANDBOX] = "t.sandbox_id",
 	    [QUERY_FIELD_SANDBOX_ID] = "t.sandbox_id",
 	    [QUERY_FIELD_LABEL] = "t.sandbox_id"}},
-    {.kind = QUERY_EVENT,
+    [QUERY_ARM_EVENTS] = {.kind = QUERY_EVENT,
 	.columns = QUERY_ROW_EVENT,
 	.table = "events",
 	.field = {[QUERY_FIELD_EVENT] = "t.kind",
@@ -86,6 +86,39 @@ query_ip_in(sqlite3_context *context, int argc, sqlite3_value **argv)
 		prefix_contains(prefix, &addr));
 }
 
+/* One item of a list of answers: "A 192.0.2.1". */
+static bool
+query_answer_in(const char *item, size_t len, const struct prefix *prefix)
+{
+	size_t type = len > 2 && memcmp(item, "A ", 2) == 0 ? 2 : len > 5 && memcmp(item, "AAAA ", 5) == 0 ? 5 : 0;
+	struct addr addr;
+
+	return type > 0 && addr_parse(item + type, len - type, &addr) && prefix_contains(prefix, &addr);
+}
+
+/* answer_in(answers, prefix): does the JSON array of strings have an address in it? What is escaped is no address. */
+static void
+query_answers_in(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	const char *text = (const char *)sqlite3_value_text(argv[0]);
+	const char *end = text == NULL ? NULL : text + sqlite3_value_bytes(argv[0]), *item = NULL;
+	const struct prefix *prefix = sqlite3_value_pointer(argv[1], "prefix");
+	bool found = false;
+
+	(void)argc;
+	for (const char *at = text; prefix != NULL && at < end && !found; at++) {
+		if (*at == '\\' && item != NULL) {
+			at++;
+		} else if (*at == '"' && item == NULL) {
+			item = at + 1;
+		} else if (*at == '"') {
+			found = query_answer_in(item, (size_t)(at - item), prefix);
+			item = NULL;
+		}
+	}
+	sqlite3_result_int(context, found);
+}
+
 int
 query_sql_functions(sqlite3 *db)
 {
@@ -94,6 +127,8 @@ query_sql_functions(sqlite3 *db)
 
 	if (rc == SQLITE_OK)
 		rc = sqlite3_create_function(db, "ip_in", 2, flags, NULL, query_ip_in, NULL, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_create_function(db, "answer_in", 2, flags, NULL, query_answers_in, NULL, NULL);
 	return rc;
 }
 
@@ -161,10 +196,14 @@ query_sql_term(sqlite3_str *sql, const struct query_term *term, const struct que
 		    sql, term->below ? "(t.domain IS NOT NULL AND host_below(%s, :a%d))" : "(%s = :a%d)", what, n);
 		return;
 	case QUERY_FIELD_IP:
-		sqlite3_str_appendf(sql,
-		    query_prefix_is_one(&term->prefix) ? "(%s = :a%d OR %s = :a%d)"
-						       : "(ip_in(%s, :a%d) OR ip_in(%s, :a%d))",
-		    what, n, arm->source, n);
+		if (arm->kind == QUERY_DNS) {
+			sqlite3_str_appendf(sql, "answer_in(%s, :b%d)", what, n);
+			return;
+		}
+		/* fall through */
+	case QUERY_FIELD_SRC:
+		sqlite3_str_appendf(
+		    sql, query_prefix_is_one(&term->prefix) ? "(%s = :a%d)" : "ip_in(%s, :b%d)", what, n);
 		return;
 	case QUERY_FIELD_RULE:
 		sqlite3_str_appendf(sql, "(instr(%s, :a%d) > 0)", what, n);
@@ -250,15 +289,15 @@ query_sql_bind_text(sqlite3_stmt *stmt, const char *name, const char *text)
 		sqlite3_bind_text(stmt, at, text, -1, SQLITE_TRANSIENT);
 }
 
+/* Its address as text, and itself for the functions. */
 static void
-query_sql_bind_prefix(sqlite3_stmt *stmt, const char *name, const struct prefix *prefix)
+query_sql_bind_prefix(sqlite3_stmt *stmt, const char *a, const char *b, const struct prefix *prefix)
 {
+	int at = sqlite3_bind_parameter_index(stmt, b);
 	char text[ADDR_TEXT_MAX];
-	int at = sqlite3_bind_parameter_index(stmt, name);
 
-	if (at > 0 && query_prefix_is_one(prefix))
-		sqlite3_bind_text(stmt, at, addr_format(&prefix->addr, text), -1, SQLITE_TRANSIENT);
-	else if (at > 0)
+	query_sql_bind_text(stmt, a, addr_format(&prefix->addr, text));
+	if (at > 0)
 		sqlite3_bind_pointer(stmt, at, (void *)(uintptr_t)prefix, "prefix", NULL);
 }
 
@@ -277,8 +316,8 @@ query_sql_bind(sqlite3_stmt *stmt, const struct query_filter *filter)
 		snprintf(b, sizeof(b), ":b%zu", i);
 		if (term->field == QUERY_FIELD_HOST) {
 			query_sql_bind_text(stmt, a, term->name.text);
-		} else if (term->field == QUERY_FIELD_IP) {
-			query_sql_bind_prefix(stmt, a, &term->prefix);
+		} else if (term->field == QUERY_FIELD_IP || term->field == QUERY_FIELD_SRC) {
+			query_sql_bind_prefix(stmt, a, b, &term->prefix);
 		} else if (term->text != NULL) {
 			query_sql_bind_text(stmt, a, term->text);
 			query_sql_bind_text(stmt, b, term->value);

@@ -15,9 +15,9 @@ struct query_arm {
 	const char *columns; /* QUERY_ROW_* */
 	const char *table;
 	const char *field[QUERY_FIELD_MAX]; /* expression; NULL: such rows do not have it */
-	const char *source;                 /* second expression of QUERY_FIELD_IP */
 };
 
+enum query_arm_number { QUERY_ARM_CONNECTIONS, QUERY_ARM_DNS, QUERY_ARM_EVENTS };
 extern const struct query_arm query_arms[QUERY_KINDS];
 /* Sandboxes themselves, for what a filter says about them; of no kind. */
 extern const struct query_arm query_arm_sandboxes;

@@ -56,12 +56,19 @@ record_addr_valid(const struct addr *addr)
 	return memcmp(addr->bytes + used, zero, sizeof(addr->bytes) - used) == 0;
 }
 
+/* What was not allowed says why: it is found again by its reason (audit/query_lead.c). */
+static bool
+record_verdict_valid(unsigned int verdict, unsigned int reason)
+{
+	return verdict < VERDICT_MAX && reason < REASON_MAX && (verdict == VERDICT_ALLOWED || reason != REASON_ALLOWED);
+}
+
 static bool
 record_flow_valid(const struct record_flow *flow)
 {
 	if (flow->id == 0 || flow->ts_us <= 0 || flow->last_us < 0 || flow->count == 0)
 		return false;
-	if (flow->verdict >= VERDICT_MAX || flow->reason >= REASON_MAX || flow->name_source >= NAME_SOURCE_MAX ||
+	if (!record_verdict_valid(flow->verdict, flow->reason) || flow->name_source >= NAME_SOURCE_MAX ||
 	    flow->end >= END_MAX || (flow->flags & ~(RECORD_FLAG_ECH | RECORD_FLAG_TUNNEL | RECORD_FLAG_LEARN)) != 0)
 		return false;
 	/* Only what was let through can be open; a refusal that stays open would be closed as a crash later. */
@@ -83,17 +90,16 @@ record_close_valid(const struct record_close *closed, bool is_open)
 {
 	return closed->id != 0 && closed->ts_us > 0 && closed->duration_us >= 0 && closed->connect_us >= 0 &&
 	    closed->first_byte_us >= 0 && (closed->end == END_OPEN) == is_open && closed->end < END_MAX &&
-	    closed->reason < REASON_MAX && closed->verdict < VERDICT_MAX && record_addr_valid(&closed->up_src);
+	    record_verdict_valid(closed->verdict, closed->reason) && record_addr_valid(&closed->up_src);
 }
 
 static bool
 record_dns_valid(const struct record_dns *dns)
 {
-	return dns->id != 0 && dns->ts_us > 0 && dns->count != 0 && dns->verdict < VERDICT_MAX &&
-	    dns->reason < REASON_MAX && dns->qname_len < RECORD_NAME_MAX && dns->upstream_us >= 0 &&
-	    record_addr_valid(&dns->src) && record_addr_valid(&dns->server) &&
-	    record_text_valid(dns->answers, sizeof(dns->answers)) && record_text_valid(dns->rule, sizeof(dns->rule)) &&
-	    record_text_valid(dns->detail, sizeof(dns->detail));
+	return dns->id != 0 && dns->ts_us > 0 && dns->count != 0 && record_verdict_valid(dns->verdict, dns->reason) &&
+	    dns->qname_len < RECORD_NAME_MAX && dns->upstream_us >= 0 && record_addr_valid(&dns->src) &&
+	    record_addr_valid(&dns->server) && record_text_valid(dns->answers, sizeof(dns->answers)) &&
+	    record_text_valid(dns->rule, sizeof(dns->rule)) && record_text_valid(dns->detail, sizeof(dns->detail));
 }
 
 static bool

@@ -160,16 +160,11 @@ const char schema_tables_2[] =
     ") STRICT;\n";
 
 /* Each is the way to some question's rows in the order of time, see audit/query_lead.c. A row that was allowed is in none
- * of the partial ones. */
+ * of the partial ones by reason. */
 const char schema_indexes[] = "CREATE INDEX connections_domain ON connections (domain, ts) WHERE domain IS NOT NULL;\n"
 			      "CREATE INDEX connections_dst ON connections (dst, ts);\n"
-			      "CREATE INDEX connections_src ON connections (src, ts);\n"
-			      "CREATE INDEX connections_denied ON connections (ts) WHERE verdict <> 0;\n"
 			      "CREATE INDEX connections_reason ON connections (reason, ts) WHERE reason <> 0;\n"
 			      "CREATE INDEX dns_domain ON dns (domain, ts) WHERE domain IS NOT NULL;\n"
-			      "CREATE INDEX dns_dst ON dns (server, ts);\n"
-			      "CREATE INDEX dns_src ON dns (src, ts);\n"
-			      "CREATE INDEX dns_denied ON dns (ts) WHERE verdict <> 0;\n"
 			      "CREATE INDEX dns_reason ON dns (reason, ts) WHERE reason <> 0;\n";
 
 /* Microseconds -> RFC 3339, UTC. */

@@ -21,7 +21,8 @@ const char log_filter_usage[] =
     "  --verdict WORD            allowed, denied, limited, failed\n"
     "  --reason WORD             no_rule, rule_deny, never_address, ...\n"
     "  --host HOST               about this host; *.example.com: about hosts below it\n"
-    "  --ip ADDRESS[/BITS]       from or to this address or network\n"
+    "  --ip ADDRESS[/BITS]       to this address or network; queries answered with it\n"
+    "  --src ADDRESS[/BITS]      from this address or network\n"
     "  --port N[-M]              to this port\n"
     "  --proto WORD              tcp, udp, icmp, icmp6 or a number\n"
     "  --rule TEXT               decided by a rule with this in its text\n"
@@ -46,6 +47,7 @@ enum log_filter_option {
 	LOG_FILTER_REASON,
 	LOG_FILTER_HOST,
 	LOG_FILTER_IP,
+	LOG_FILTER_SRC,
 	LOG_FILTER_PORT,
 	LOG_FILTER_PROTO,
 	LOG_FILTER_RULE,
@@ -73,6 +75,7 @@ static const struct option filter_options[] = {
     {"reason", required_argument, NULL, LOG_FILTER_REASON},
     {"host", required_argument, NULL, LOG_FILTER_HOST},
     {"ip", required_argument, NULL, LOG_FILTER_IP},
+    {"src", required_argument, NULL, LOG_FILTER_SRC},
     {"port", required_argument, NULL, LOG_FILTER_PORT},
     {"proto", required_argument, NULL, LOG_FILTER_PROTO},
     {"rule", required_argument, NULL, LOG_FILTER_RULE},
@@ -166,17 +169,18 @@ filter_add_host(struct log_filter *filter, const char *text, struct error *err)
 }
 
 static int
-filter_add_ip(struct log_filter *filter, const char *text, struct error *err)
+filter_add_prefix(
+    struct log_filter *filter, enum query_field field, const char *option, const char *text, struct error *err)
 {
-	struct query_term *term = filter_add(filter, QUERY_FIELD_IP, err);
+	struct query_term *term = filter_add(filter, field, err);
 
 	if (term == NULL)
 		return -1;
 	if (!prefix_parse(text, strlen(text), &term->prefix))
 		return error_set(err, ERROR_USAGE,
-		    "--ip %.100s: not an address, nor a network (192.0.2.0/24, 2001:db8::/32, no bits set behind the "
+		    "--%s %.100s: not an address, nor a network (192.0.2.0/24, 2001:db8::/32, no bits set behind the "
 		    "length)",
-		    text);
+		    option, text);
 	return 0;
 }
 
@@ -322,7 +326,9 @@ filter_set_term(struct log_filter *filter, enum log_filter_option option, const 
 	case LOG_FILTER_HOST:
 		return filter_add_host(filter, value, err);
 	case LOG_FILTER_IP:
-		return filter_add_ip(filter, value, err);
+		return filter_add_prefix(filter, QUERY_FIELD_IP, "ip", value, err);
+	case LOG_FILTER_SRC:
+		return filter_add_prefix(filter, QUERY_FIELD_SRC, "src", value, err);
 	case LOG_FILTER_PORT:
 		return filter_add_number(filter, QUERY_FIELD_PORT, "port", value, true, UINT16_MAX, err);
 	case LOG_FILTER_PROTO:

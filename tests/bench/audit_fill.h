@@ -150,7 +150,10 @@ static inline void
 fill_dns(struct fill *fill, int64_t id, int64_t ts_us, const struct fill_target *target)
 {
 	sqlite3_stmt *s = fill->dns;
+	char answers[96];
 
+	snprintf(answers, sizeof(answers), "[\"%s %s\",\"A 93.184.216.35\"]",
+	    strchr(target->address, ':') != NULL ? "AAAA" : "A", target->address);
 	sqlite3_bind_int64(s, 1, id);
 	sqlite3_bind_int64(s, 2, ++fill->seq);
 	sqlite3_bind_int64(s, 3, fill_sandbox(fill, ts_us));
@@ -161,7 +164,7 @@ fill_dns(struct fill *fill, int64_t id, int64_t ts_us, const struct fill_target 
 	sqlite3_bind_int64(s, 8, target->denied ? VERDICT_DENIED : VERDICT_ALLOWED);
 	sqlite3_bind_int64(s, 9, target->denied ? REASON_NO_RULE : 0);
 	sqlite3_bind_int64(s, 10, target->denied ? 3 : 0);
-	fill_text(s, 11, target->denied ? "[]" : "[\"A 93.184.216.34\",\"A 93.184.216.35\"]");
+	fill_text(s, 11, target->denied ? "[]" : answers);
 	fill_text(s, 12, target->domain);
 	fill_step(s);
 }

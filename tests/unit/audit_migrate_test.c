@@ -49,6 +49,22 @@ migrate_verify(uint64_t links)
 	assert_int_equal(result.links, links);
 }
 
+/* As fixture_text, for what is longer. */
+static void
+read_text(const char *sql, char *ret_text, size_t size)
+{
+	sqlite3 *db;
+	sqlite3_stmt *stmt;
+
+	assert_int_equal(sqlite3_open_v2(fixture_db, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+	assert_true((size_t)sqlite3_column_bytes(stmt, 0) < size);
+	snprintf(ret_text, size, "%s", sqlite3_column_text(stmt, 0));
+	sqlite3_finalize(stmt);
+	sqlite3_close(db);
+}
+
 static void
 test_all_rows_are_kept(void **state)
 {
@@ -76,6 +92,50 @@ test_all_rows_are_kept(void **state)
 	assert_int_equal(fixture_integer("SELECT seq FROM sandboxes WHERE name = 'task1'"), 11);
 	migrate_verify(10);
 	store_close(store);
+}
+
+/* Old rows have the two figures of a name that a new row of that name has; what is no name has none. */
+static void
+test_old_names_are_measured(void **state)
+{
+	struct store *store = fixture_open(NULL);
+	struct record record = fixture_dns(100, "news.lab-site.org", 17);
+
+	(void)state;
+	fixture_add(store, &record);
+	record = fixture_flow(101, "git.lab-code.org");
+	fixture_add(store, &record);
+	fixture_commit(store);
+	assert_string_equal(fixture_text("SELECT group_concat(domain || ' ' || n) FROM (SELECT domain, count(*) AS n "
+					 "FROM connections WHERE domain IS NOT NULL GROUP BY domain ORDER BY domain)"),
+	    "lab-code.org 2,lab-site.org 1");
+	assert_int_equal(fixture_integer("SELECT count(*) FROM connections WHERE name IS NULL AND domain IS NULL"), 2);
+	assert_string_equal(
+	    fixture_text("SELECT group_concat(domain || ' ' || entropy || ' ' || n) FROM (SELECT "
+			 "domain, entropy, count(*) AS n FROM v_dns GROUP BY domain, entropy ORDER BY 1)"),
+	    "lab-b.net 0.0 1,lab-site.org 2.0 2");
+	store_close(store);
+}
+
+/* Tables have the new columns behind the old ones; what is made of them is the same. */
+static void
+test_indexes_and_views_are_those_of_a_new_log(void **state)
+{
+	static const char list[] =
+	    "SELECT count(*) || group_concat(sql, ';') FROM (SELECT sql FROM sqlite_schema WHERE type IN "
+	    "('index', 'view') AND sql IS NOT NULL ORDER BY name)";
+	struct store *store = fixture_open(NULL);
+	static char migrated[32768];
+	static char made[32768];
+
+	(void)state;
+	store_close(store);
+	read_text(list, migrated, sizeof(migrated));
+	fixture_shell("rm \"$DB\"*");
+	store = fixture_open(NULL);
+	store_close(store);
+	read_text(list, made, sizeof(made));
+	assert_string_equal(migrated, made);
 }
 
 /* Old connections are closed, new ones come after, all are sealed. */
@@ -128,6 +188,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    MIGRATE_TEST(test_all_rows_are_kept),
+	    MIGRATE_TEST(test_old_names_are_measured),
+	    MIGRATE_TEST(test_indexes_and_views_are_those_of_a_new_log),
 	    MIGRATE_TEST(test_the_log_goes_on),
 	    MIGRATE_TEST(test_a_reader_says_what_to_do),
 	};

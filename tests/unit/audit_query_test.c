@@ -2,6 +2,9 @@
 /* The reader: order, filters, last N, following, copies, summaries. */
 #include "audit_fixture.h"
 
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #define OTHER_SANDBOX (FIXTURE_SANDBOX + 100)
@@ -544,6 +547,15 @@ ip(const char *prefix)
 	return term;
 }
 
+static struct query_term
+src(const char *prefix)
+{
+	struct query_term term = ip(prefix);
+
+	term.field = QUERY_FIELD_SRC;
+	return term;
+}
+
 /* Each field alone, and its negation, which is about every row that the field itself does not find. */
 static void
 test_each_field_and_its_negation(void **state)
@@ -560,16 +572,20 @@ test_each_field_and_its_negation(void **state)
 	    {{.field = QUERY_FIELD_HOST, .name = host("b.example"), .below = true}, "5", "1 2 3 4 6"},
 	    {{.field = QUERY_FIELD_HOST, .name = host("example"), .below = true}, "2 5", "1 3 4 6"},
 	    {{.field = QUERY_FIELD_HOST, .name = host("ample"), .below = true}, "", "1 2 3 4 5 6"},
-	    {ip("140.82.121.4"), "1 5 6", "2 3 4"},
-	    {ip("140.82.112.0/20"), "1 5 6", "2 3 4"},
-	    {ip("172.16.0.2"), "1 2 3 5", "4 6"},
-	    {ip("10.0.0.0/8"), "6", "1 2 3 4 5"},
-	    {ip("8.8.8.8"), "3", "1 2 4 5 6"},
+	    {ip("140.82.121.4"), "1 3 5 6", "2 4"},
+	    {ip("140.82.112.0/20"), "1 3 5 6", "2 4"},
+	    {ip("140.82.121.0/30"), "", "1 2 3 4 5 6"},
+	    {ip("172.16.0.2"), "", "1 2 3 4 5 6"},
+	    {ip("8.8.8.8"), "", "1 2 3 4 5 6"},
 	    {ip("2606:4700::/32"), "2", "1 3 4 5 6"},
 	    {ip("2606:4700::1111"), "2", "1 3 4 5 6"},
 	    {ip("::/0"), "2", "1 3 4 5 6"},
-	    {ip("0.0.0.0/0"), "1 2 3 5 6", "4"},
+	    {ip("0.0.0.0/0"), "1 3 5 6", "2 4"},
 	    {ip("9.0.0.0/8"), "", "1 2 3 4 5 6"},
+	    {src("172.16.0.2"), "1 2 3 5", "4 6"},
+	    {src("10.0.0.0/8"), "6", "1 2 3 4 5"},
+	    {src("140.82.121.4"), "", "1 2 3 4 5 6"},
+	    {src("::/0"), "", "1 2 3 4 5 6"},
 	    {range(QUERY_FIELD_PORT, 53, 53), "3", "1 2 4 5 6"},
 	    {range(QUERY_FIELD_PORT, 443, 900), "1 2 5 6", "3 4"},
 	    {range(QUERY_FIELD_PROTO, 17, 17), "2 3", "1 4 5 6"},
@@ -720,7 +736,9 @@ test_plans(void **state)
 	struct query_term denied = range(QUERY_FIELD_DENIED, 1, INT64_MAX);
 	struct query_term id = range(QUERY_FIELD_ID, RECORD_ID(FIXTURE_EPOCH, 3), RECORD_ID(FIXTURE_EPOCH, 3));
 	struct query_term country = text(QUERY_FIELD_COUNTRY, "US", NULL);
-	struct query_term one = ip("140.82.121.4"), network = ip("140.82.112.0/20");
+	struct query_term verdict = range(QUERY_FIELD_VERDICT, VERDICT_LIMITED, VERDICT_LIMITED);
+	struct query_term one = ip("140.82.121.4"), network = ip("140.82.112.0/20"), source = src("10.0.0.0/8");
+	struct query_term address_and_name[] = {one, many[0]};
 	const struct {
 		struct query_filter filter;
 		const char *want[3];
@@ -732,12 +750,16 @@ test_plans(void **state)
 	    {{.terms = &label, .term_count = 1}, {"connections_sandbox (sandbox_id=? AND ts>?)"}},
 	    {{.terms = many, .term_count = 2}, {"connections_name (name=? AND ts>?)", "dns_name (qname=? AND ts>?)"}},
 	    {{.terms = &tree, .term_count = 1}, {"connections_domain (domain=? AND ts>?)"}},
-	    {{.terms = &one, .term_count = 1},
-		{"connections_dst (dst=? AND ts>?)", "connections_src (src=? AND ts>?)",
-		    "dns_dst (server=? AND ts>?)"}},
-	    {{.terms = &network, .term_count = 1}, {"connections_dst (dst=? AND ts>?)"}},
+	    {{.terms = &one, .term_count = 1}, {"connections_dst (dst=? AND ts>?)", "dns_ts (ts>?)"}},
+	    {{.terms = &network, .term_count = 1}, {"connections_dst (dst=? AND ts>?)", "dns_ts (ts>?)"}},
+	    {{.terms = &one, .term_count = 1, .kinds = QUERY_DNS}, {"dns_ts (ts>?)"}},
+	    {{.terms = address_and_name, .term_count = 2},
+		{"connections_name (name=? AND ts>?)", "dns_name (qname=? AND ts>?)"}},
+	    {{.terms = &source, .term_count = 1}, {"connections_ts (ts>?)", "dns_ts (ts>?)"}},
 	    {{.terms = &reason, .term_count = 1}, {"connections_reason (reason=? AND ts>?)"}},
-	    {{.terms = &denied, .term_count = 1}, {"connections_denied (ts>?)", "dns_denied (ts>?)"}},
+	    {{.terms = &denied, .term_count = 1},
+		{"connections_reason (reason=? AND ts>?)", "dns_reason (reason=? AND ts>?)"}},
+	    {{.terms = &verdict, .term_count = 1}, {"connections_reason (reason=? AND ts>?)"}},
 	    {{.terms = &id, .term_count = 1}, {"INTEGER PRIMARY KEY (rowid=?)"}},
 	    {{.terms = &country, .term_count = 1}, {"connections_ts (ts>?)"}},
 	    {{.kinds = 0, .since_us = FIXTURE_TS, .until_us = FIXTURE_TS + 1000000},
@@ -763,7 +785,7 @@ static void
 test_more_keys_than_a_statement_takes(void **state)
 {
 	struct query_term terms[QUERY_TERMS_MAX];
-	struct query_filter filter = {.terms = terms, .term_count = 40};
+	struct query_filter filter = {.terms = terms, .term_count = QUERY_TERMS_MAX};
 	struct store *store = make_fields();
 	struct query *query = open_query();
 	char name[32];
@@ -779,19 +801,66 @@ test_more_keys_than_a_statement_takes(void **state)
 	store_close(store);
 }
 
-/* A row that two keys lead to comes once. */
+/* A row that two terms lead to comes once. */
 static void
 test_a_row_comes_once(void **state)
 {
-	struct query_term terms[] = {ip("140.82.121.4"), ip("172.16.0.2"), ip("140.82.112.0/20"), ip("8.8.8.8")};
-	struct query_filter filter = {.terms = terms, .term_count = 4};
+	struct query_term terms[] = {ip("140.82.121.4"), ip("140.82.112.0/20"), ip("8.8.8.8")};
+	struct query_filter filter = {.terms = terms, .term_count = 3};
 	struct store *store = make_fields();
 	struct query *query = open_query();
 
 	(void)state;
-	assert_string_equal(ids(query, &filter), "1 2 3 5 6");
+	assert_string_equal(ids(query, &filter), "1 3 5 6");
 	terms[0] = ip("0.0.0.0/0");
-	assert_string_equal(ids(query, &filter), "1 2 3 5 6");
+	assert_string_equal(ids(query, &filter), "1 3 5 6");
+	query_close(query);
+	store_close(store);
+}
+
+/* Answers are addresses by their type and value, whatever else stands in the list, or is no list at all. */
+static void
+test_addresses_among_answers(void **state)
+{
+	static const struct {
+		const char *answers, *ip;
+		bool found;
+	} cases[] = {
+	    {"[\"A 192.0.2.1\"]", "192.0.2.1", true},
+	    {"[\"A 192.0.2.1\"]", "192.0.2.0/24", true},
+	    {"[\"A 192.0.2.11\"]", "192.0.2.1", false},
+	    {"[\"CNAME a.example\",\"A 198.51.100.1\",\"A 192.0.2.1\"]", "192.0.2.1", true},
+	    {"[ \"AAAA 2001:DB8:0:0::1\" ]", "2001:db8::1", true},
+	    {"[\"AAAA 2001:db8::1\"]", "2001:db8::/32", true},
+	    {"[\"hint 192.0.2.1\"]", "192.0.2.1", false},
+	    {"[\"TXT \\\"A 192.0.2.1\\\"\"]", "192.0.2.1", false},
+	    {"[\"TXT \\\\\",\"A 192.0.2.1\"]", "192.0.2.1", true},
+	    {"[\"A 192.0.2.1", "192.0.2.1", false},
+	    {"[\"A \",\"A\",\"\",\"\\", "0.0.0.0/0", false},
+	    {"", "0.0.0.0/0", false},
+	};
+	struct store *store = fixture_open(NULL);
+	struct query *query;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct record record = fixture_dns(i + 1, "a.example", 9);
+
+		snprintf(record.dns.answers, sizeof(record.dns.answers), "%s", cases[i].answers);
+		fixture_add(store, &record);
+	}
+	fixture_commit(store);
+	query = open_query();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const int64_t ts = FIXTURE_TS + ((int64_t)i + 1) * 1000;
+		const struct query_term term = ip(cases[i].ip);
+		const struct query_filter filter = {
+		    .terms = &term, .term_count = 1, .since_us = ts, .until_us = ts + 1};
+		bool found = ids(query, &filter)[0] != '\0';
+
+		if (found != cases[i].found)
+			fail_msg("%s in %s: %d", cases[i].ip, cases[i].answers, found);
+	}
 	query_close(query);
 	store_close(store);
 }
@@ -971,6 +1040,114 @@ case_F_23_a_reader_that_pauses_holds_no_transaction(void **state)
 	store_close(store);
 }
 
+/* How often the writer's connection found a lock taken; and who has it, to give it back then. */
+static struct {
+	sqlite3 *db, *holder;
+	int waits;
+} writer;
+
+static int
+writer_wait(void *context, int count)
+{
+	(void)context;
+	writer.waits++;
+	sqlite3_exec(writer.holder, "ROLLBACK", NULL, NULL, NULL);
+	usleep(1000);
+	return count < 10000;
+}
+
+static int
+writer_take(sqlite3 *db, char **ret_error, const struct sqlite3_api_routines *api)
+{
+	(void)ret_error;
+	(void)api;
+	writer.db = db;
+	return SQLITE_OK;
+}
+
+/* Asks everything, over and over; never returns. */
+static void
+read_for_ever(_Atomic int *rounds)
+{
+	const struct query_term terms[] = {range(QUERY_FIELD_DENIED, 1, INT64_MAX), ip("140.82.0.0/16"),
+	    {.field = QUERY_FIELD_HOST, .name = host("com"), .below = true}};
+	const struct query_row *row;
+	struct error err;
+
+	for (;;) {
+		struct query *query = query_open(fixture_db, &err);
+
+		if (query == NULL)
+			_exit(1);
+		for (size_t i = 0; i < 4; i++) {
+			struct query_filter filter = {.terms = &terms[i % 3], .term_count = i < 3 ? 1 : 0};
+
+			if (query_start(query, &filter, &err) < 0)
+				_exit(2);
+			while (query_next(query, &row, &err) == 1)
+				;
+		}
+		query_close(query);
+		++*rounds;
+	}
+}
+
+/* No commit fails, and none finds a lock taken: readers cost the writer nothing but processor and disk. */
+static void
+test_readers_never_stand_in_the_writers_way(void **state)
+{
+	enum { ROUNDS = 30, COMMITS = 300, COMMITS_MAX = 30000 };
+	_Atomic int *rounds = mmap(NULL, sizeof(*rounds), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct store *store = fixture_open(NULL);
+	struct store_opening opening;
+	uint64_t counter = 0;
+	struct record one;
+	struct error err;
+	int commits, status;
+	pid_t reader;
+
+	(void)state;
+	assert_ptr_not_equal(rounds, MAP_FAILED);
+	store_close(store);
+	reader = fork();
+	if (reader == 0)
+		read_for_ever(rounds);
+	writer.waits = 0;
+	assert_int_equal(sqlite3_auto_extension((void (*)(void))writer_take), SQLITE_OK);
+	store = store_open(fixture_db, &opening, &err);
+	sqlite3_reset_auto_extension();
+	assert_non_null(store);
+	assert_int_equal(sqlite3_open(fixture_db, &writer.holder), SQLITE_OK);
+	assert_int_equal(store_start_checkpoints(store, &err), 0);
+	for (commits = 0; (commits < COMMITS || *rounds < ROUNDS) && commits < COMMITS_MAX; commits++) {
+		/* Cutting the log sets another one. */
+		assert_int_equal(sqlite3_busy_handler(writer.db, writer_wait, NULL), SQLITE_OK);
+		for (int i = 0; i < 10; i++) {
+			counter++;
+			one = i % 3 == 0 ? fixture_denied(counter, "evil.example", 12)
+			    : i % 3 == 1 ? fixture_dns(counter, "api.github.com", 14)
+					 : fixture_flow(counter, "github.com");
+			fixture_add(store, &one);
+		}
+		fixture_commit(store);
+	}
+	assert_int_equal(waitpid(reader, &status, WNOHANG), 0);
+	kill(reader, SIGKILL);
+	assert_int_equal(waitpid(reader, &status, 0), reader);
+	assert_true(*rounds >= ROUNDS);
+	assert_int_equal(writer.waits, 0);
+	/* It would have been seen. */
+	assert_int_equal(sqlite3_busy_handler(writer.db, writer_wait, NULL), SQLITE_OK);
+	sqlite3_exec(writer.holder, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+	one = fixture_flow(counter + 1, "github.com");
+	fixture_add(store, &one);
+	fixture_commit(store);
+	assert_int_equal(writer.waits, 1);
+	sqlite3_close(writer.holder);
+	store_close(store);
+	munmap(rounds, sizeof(*rounds));
+}
+
 #define QUERY_TEST(function) cmocka_unit_test_setup_teardown(function, fixture_setup, fixture_teardown)
 
 int
@@ -993,10 +1170,12 @@ main(void)
 	    QUERY_TEST(test_plans),
 	    QUERY_TEST(test_more_keys_than_a_statement_takes),
 	    QUERY_TEST(test_a_row_comes_once),
+	    QUERY_TEST(test_addresses_among_answers),
 	    QUERY_TEST(test_a_cursor_goes_on_without_loss_or_repeats),
 	    QUERY_TEST(test_a_cursor_in_the_middle_of_a_page),
 	    QUERY_TEST(test_cursors_know_their_log),
 	    QUERY_TEST(test_summary),
+	    QUERY_TEST(test_readers_never_stand_in_the_writers_way),
 	    QUERY_TEST(case_F_23_a_reader_that_pauses_holds_no_transaction),
 	};
 

@@ -108,6 +108,7 @@ test_damaged_records_are_refused(void **state)
 	    DAMAGE(RECORD_FLOW_OPEN, flow.detail, 'x'),
 	    DAMAGE(RECORD_FLOW_OPEN, flow.alpn, 'x'),
 	    DAMAGE(RECORD_FLOW_CLOSE, close.id, 0),
+	    DAMAGE(RECORD_FLOW_CLOSE, close.verdict, VERDICT_FAILED), /* and no reason */
 	    DAMAGE(RECORD_FLOW_CLOSE, close.end, END_OPEN),
 	    DAMAGE(RECORD_FLOW_CLOSE, close.end, END_MAX),
 	    DAMAGE(RECORD_FLOW_CLOSE, close.duration_us, 0xff),
@@ -125,6 +126,7 @@ test_damaged_records_are_refused(void **state)
 	    DAMAGE(RECORD_ACCOUNT, account.sandbox, 0),
 	    DAMAGE(RECORD_ACCOUNT, account.ts_us, 0),
 	    DAMAGE(RECORD_ACCOUNT, account.final, 2),
+	    DAMAGE(RECORD_DNS, dns.verdict, VERDICT_LIMITED), /* likewise */
 	    DAMAGE(RECORD_DNS, dns.qname_len, 1),
 	    DAMAGE(RECORD_DNS, dns.answers, 'x'),
 	    DAMAGE(RECORD_DNS, dns.server.family, 1),
