@@ -42,28 +42,31 @@ report_finish(const struct report *report, sqlite3_stmt *stmt, int rc, struct er
 	return rc == SQLITE_DONE ? 0 : -1;
 }
 
-/* The id of the newest sandbox of that name, or NOT_FOUND. */
-static int
-report_find_sandbox(struct report *report, struct error *err)
+int
+report_find(
+    sqlite3 *db, const struct report_options *options, int64_t *ret_id, int64_t *ret_attached_us, struct error *err)
 {
-	const struct report_options *options = report->options;
 	sqlite3_stmt *stmt;
 	int rc;
 
-	rc = sqlite3_prepare_v2(report->db,
-	    "SELECT id FROM sandboxes WHERE (?1 IS NULL OR name = ?1) AND (?2 = 0 OR id = ?2) ORDER BY id DESC LIMIT 1",
+	rc = sqlite3_prepare_v2(db,
+	    /* The id is this time, too, or just after the one before it where the clock had been set back. */
+	    "SELECT id, min(id, coalesce(attached_ts, id)) FROM sandboxes WHERE (?1 IS NULL OR name = ?1) AND (?2 = 0 "
+	    "OR "
+	    "id = ?2) ORDER BY id DESC LIMIT 1",
 	    -1, &stmt, NULL);
 	if (rc != SQLITE_OK)
-		return schema_error(err, report->db, "the audit log cannot be read");
+		return schema_error(err, db, "the audit log cannot be read");
 	sqlite3_bind_text(stmt, 1, options->sandbox, -1, SQLITE_STATIC);
 	sqlite3_bind_int64(stmt, 2, options->sandbox_id);
 	rc = sqlite3_step(stmt);
-	report->sandbox_id = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
+	*ret_id = sqlite3_column_int64(stmt, 0);
+	*ret_attached_us = sqlite3_column_int64(stmt, 1);
 	sqlite3_finalize(stmt);
 	if (rc == SQLITE_DONE)
 		return error_set(err, ERROR_NOT_FOUND, "no sandbox %s in this log",
 		    options->sandbox != NULL ? options->sandbox : "with that id");
-	return rc == SQLITE_ROW ? 0 : schema_error(err, report->db, "the audit log cannot be read");
+	return rc == SQLITE_ROW ? 0 : schema_error(err, db, "the audit log cannot be read");
 }
 
 /* First and last sign of life, for the time line. */
@@ -317,9 +320,10 @@ report_write(FILE *out, sqlite3 *db, const struct report_options *options, struc
 	    .options = options,
 	    .since_us = options->since_us,
 	    .until_us = options->until_us == 0 ? INT64_MAX : options->until_us};
+	int64_t attached_us;
 
-	if (report_find_sandbox(&report, err) < 0 || report_find_bounds(&report, err) < 0 ||
-	    report_header(&report, err) < 0)
+	if (report_find(db, options, &report.sandbox_id, &attached_us, err) < 0 ||
+	    report_find_bounds(&report, err) < 0 || report_header(&report, err) < 0)
 		return -1;
 	report_range(&report);
 	report_verification(&report);

@@ -141,17 +141,20 @@ verify_integer(struct verify *v, const char *sql, int64_t a, int64_t b, int64_t 
 	return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : verify_fail(v, rc);
 }
 
-/* How far this run goes, and about how much there is to do: there is at least a link for each row. */
+/* How far this run goes, and about how much there is to do: links from the beginning of the run on, and all rows; there is at
+ * least a link for each row. */
 static int
 verify_measure(struct verify *v)
 {
-	int64_t first;
+	int64_t first, oldest;
 
 	if (verify_integer(v, "SELECT max(n) FROM seals", 0, 0, &v->last_n) < 0 ||
 	    verify_integer(v, "SELECT max(seq) FROM chain", 0, 0, &v->last_seq) < 0 ||
-	    verify_integer(v, "SELECT min(seq) FROM chain WHERE seq > ?1", v->from.last_seq, 0, &first) < 0)
+	    verify_integer(v, "SELECT min(seq) FROM chain WHERE seq > ?1", v->from.last_seq, 0, &first) < 0 ||
+	    verify_integer(v, "SELECT min(seq) FROM chain WHERE seq > 0", 0, 0, &oldest) < 0)
 		return -1;
-	v->total = first > 0 && v->last_seq >= first ? 2 * ((uint64_t)v->last_seq - (uint64_t)first + 1) : 0;
+	if (first > 0 && v->last_seq >= first)
+		v->total = (uint64_t)(v->last_seq - first) + (uint64_t)(v->last_seq - oldest) + 2;
 	return 0;
 }
 
@@ -159,7 +162,10 @@ verify_measure(struct verify *v)
 static int
 verify_find_beginning(struct verify *v)
 {
-	static const char by_time[] = "SELECT max(n) FROM seals WHERE ts < ?1 AND last_seq > ?2";
+	/* Before the first seal that is not older: a clock that was set back makes later ones look older. */
+	static const char by_time[] =
+	    "SELECT max(n) FROM seals WHERE n < coalesce((SELECT min(n) FROM seals WHERE ts >= "
+	    "?1), 9223372036854775807) AND last_seq > ?2";
 	static const char by_seq[] = "SELECT max(n) FROM seals WHERE last_seq < ?1 AND last_seq > ?2";
 	const struct verify_options *options = v->options;
 	sqlite3_stmt *next;
@@ -234,6 +240,7 @@ verify_start(struct verify *v)
 		return -1;
 	v->result->from_seq =
 	    v->from.last_seq > v->result->pruned_through ? v->from.last_seq : v->result->pruned_through;
+	v->result->from_us = v->from.ts_us;
 	return verify_measure(v);
 }
 

@@ -73,6 +73,7 @@ struct verify_result {
 	bool pinned;            /* keys were given */
 	int64_t pruned_through; /* rows up to this seq were dropped; 0: none */
 	int64_t from_seq;       /* links after this were checked */
+	int64_t from_us;        /* of the seal before them that the run began with; 0: with the beginning */
 	uint64_t seals;         /* checked */
 	struct seal newest;     /* of them; n 0: none */
 	uint64_t links;         /* checked */

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* postern report: one sandbox's log as one page to look at. */
 #include "audit/open.h"
+#include "audit/render.h"
 #include "audit/report.h"
 #include "audit/verify.h"
 #include "base/clock.h"
 #include "base/paths.h"
 #include "cli/client.h"
 #include "cli/command.h"
+#include "cli/progress.h"
 #include "cli/when.h"
 
 #include <errno.h>
@@ -78,15 +80,29 @@ report_policy_text(const struct report_options *options, int64_t *ret_id, const 
 	return text;
 }
 
-/* The sentence about the log's state: of the whole log, not of this sandbox's part. Returns whether it is a good one. */
-static bool
-report_verify(const char *path, char ret_text[REPORT_VERDICT_MAX])
+static void
+report_show_progress(uint64_t done, uint64_t total, void *context)
 {
-	static const struct verify_options options = {.keys = NULL};
-	static struct verify_result result;
-	struct error err;
+	progress_show(context, done, total);
+}
 
-	if (verify_run(path, &options, &result, &err) < 0) {
+/* The sentence about the log's state from the newest seal before since_us on: of all of it, not of one sandbox's part.
+ * Returns whether it is a good one. */
+static bool
+report_verify(const char *path, int64_t since_us, char ret_text[REPORT_VERDICT_MAX])
+{
+	static struct verify_result result;
+	struct progress progress;
+	const struct verify_options options = {
+	    .since_us = since_us, .progress_handler = report_show_progress, .context = &progress};
+	char from[40], since[96] = "";
+	struct error err;
+	int rc;
+
+	progress_start(&progress);
+	rc = verify_run(path, &options, &result, &err);
+	progress_end(&progress);
+	if (rc < 0) {
 		snprintf(ret_text, REPORT_VERDICT_MAX, "%.500s", err.text);
 		return false;
 	}
@@ -95,12 +111,15 @@ report_verify(const char *path, char ret_text[REPORT_VERDICT_MAX])
 		    (unsigned long long)result.fault_count, verify_fault_text(result.first.fault), result.first.text);
 		return false;
 	}
+	if (result.from_us != 0)
+		snprintf(since, sizeof(since), " since %s, the newest seal before what is on this page",
+		    render_time_utc(result.from_us, from));
 	snprintf(ret_text, REPORT_VERDICT_MAX,
-	    "%llu changes of the log and %llu seals fit each other, with the keys in the log; %llu of the changes are "
-	    "too new to "
-	    "be sealed. %llu accounts of gateways add up. Marked gaps: %llu.",
-	    (unsigned long long)result.links, (unsigned long long)result.seals, (unsigned long long)result.unsealed,
-	    (unsigned long long)result.accounts, (unsigned long long)result.gaps);
+	    "%llu changes of the log and %llu seals fit each other%s, with the keys in the log; %llu of the changes "
+	    "are "
+	    "too new to be sealed. %llu accounts of gateways add up. Marked gaps: %llu.",
+	    (unsigned long long)result.links, (unsigned long long)result.seals, since,
+	    (unsigned long long)result.unsealed, (unsigned long long)result.accounts, (unsigned long long)result.gaps);
 	return true;
 }
 
@@ -178,18 +197,22 @@ report_run(const struct report_words *words, struct report_options *options, str
 	char own[PATH_MAX], verdict[REPORT_VERDICT_MAX];
 	const char *path = words->db != NULL ? words->db : own;
 	struct open_file file = {.db = NULL};
+	int64_t attached_us;
 	int rc;
 
 	snprintf(own, sizeof(own), "%s/audit/audit.db", paths_state_dir());
 	if (open_read_only(&file, path, err) < 0)
 		return -1;
-	if (!words->unverified) {
-		options->verified = report_verify(path, verdict);
+	/* Who is not there is said to be before the log is gone through. */
+	rc = report_find(file.db, options, &options->sandbox_id, &attached_us, err);
+	if (rc == 0 && !words->unverified) {
+		options->verified =
+		    report_verify(path, options->since_us > attached_us ? options->since_us : attached_us, verdict);
 		options->verdict = verdict;
 	}
-	if (words->output == NULL || strcmp(words->output, "-") == 0)
+	if (rc == 0 && (words->output == NULL || strcmp(words->output, "-") == 0))
 		rc = report_write_whole(stdout, "standard output", file.db, options, err);
-	else
+	else if (rc == 0)
 		rc = report_write_file(words->output, file.db, options, err);
 	open_close(&file);
 	return rc;

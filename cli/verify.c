@@ -6,6 +6,7 @@
 #include "base/escape.h"
 #include "base/paths.h"
 #include "cli/command.h"
+#include "cli/progress.h"
 #include "cli/verify_input.h"
 #include "cli/when.h"
 
@@ -14,16 +15,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Gaps that are told one by one. */
 #define VERIFY_GAPS_MAX 20
-#define VERIFY_PROGRESS_MS 200
 
 struct verify_run_state {
 	json_t *gaps; /* the first VERIFY_GAPS_MAX */
-	bool show_progress;
-	int64_t shown_ms; /* progress, last */
+	struct progress progress;
 };
 
 struct verify_command {
@@ -41,12 +39,7 @@ static void
 verify_show_progress(uint64_t done, uint64_t total, void *context)
 {
 	struct verify_run_state *state = context;
-	int64_t now_ms = clock_mono_ms();
-
-	if (!state->show_progress || now_ms - state->shown_ms < VERIFY_PROGRESS_MS)
-		return;
-	state->shown_ms = now_ms;
-	fprintf(stderr, "\r%3d %%", total == 0 ? 100 : (int)((double)done / (double)total * 100));
+	progress_show(&state->progress, done, total);
 }
 
 static void
@@ -94,7 +87,7 @@ verify_set(struct verify_command *v, struct error *err)
 	options->progress_handler = verify_show_progress;
 	options->gap_handler = verify_note_gap;
 	options->context = &v->state;
-	v->state.show_progress = isatty(STDERR_FILENO);
+	progress_start(&v->state.progress);
 	v->state.gaps = json_array();
 	return v->state.gaps != NULL ? 0 : error_set(err, ERROR_SYSTEM, "out of memory");
 }
@@ -246,7 +239,7 @@ verify_print_text(const struct verify_command *v, const struct verify_result *re
 		printf("%s%" PRIu64 " in %s", i == 1 ? "" : ", ", result->rows[i], chain_table_name(i));
 	printf("\n");
 	if (result->pruned_through > 0)
-		printf("dropped    up to number %lld, by retention\n", (long long)result->pruned_through);
+		printf("dropped    up to number %lld\n", (long long)result->pruned_through);
 	verify_print_accounts(result);
 	if (v->options.note_count > 0)
 		printf("elsewhere  %" PRIu64 " seals taken elsewhere are here as they were; %" PRIu64
@@ -271,8 +264,7 @@ verify_execute(struct verify_command *v, struct error *err)
 	if (verify_set(v, err) < 0)
 		return -1;
 	rc = verify_run(v->db, &v->options, &result, err);
-	if (v->state.shown_ms != 0)
-		fprintf(stderr, "\r     \r");
+	progress_end(&v->state.progress);
 	if (rc < 0)
 		return -1;
 	if (v->command.json)

@@ -43,6 +43,7 @@ png_size() { od -An -j16 -N8 -tu4 --endian=big "$1" | xargs; }
 	postern mark seen "step 2: click Export"
 	run -0 guest seen curl -sS -o /dev/null https://api.lab-a.com/ok.json
 	guest_fails seen curl -sS --max-time 5 https://www.lab-b.net/
+	log_has seen '.verdict == "denied"'
 	postern report seen -o "$PAGE"
 	equal "its mode" 644 "$(stat -c %a "$PAGE")"
 	matches "sandbox" '<h1>Sandbox seen</h1>' "$(cat "$PAGE")"
@@ -121,6 +122,34 @@ png_size() { od -An -j16 -N8 -tu4 --endian=big "$1" | xargs; }
 	matches "not verified" 'Not verified.</strong>' "$(cat "$PAGE")"
 	dom=$(browse --dump-dom)
 	matches "all of it" 'This page holds no script' "$dom"
+}
+
+@test "report: the log is verified from the newest seal before the sandbox was attached, and the page says since when" {
+	local copy=$LAB/tmp/since.db seal
+	sandbox early --policy "$(policy early 'host: news.lab-site.org')"
+	run -0 guest early curl -sS -4 -o /dev/null https://news.lab-site.org/
+	postern detach early
+	# An orderly end seals all there is.
+	posternd_stop
+	posternd_start
+	sandbox late --policy "$(policy late 'host: news.lab-site.org')"
+	seal=$(sqlite3 -readonly "$DB" "SELECT strftime('%FT%H:%M:%S', max(ts) / 1000000, 'unixepoch') FROM seals
+		WHERE ts < (SELECT attached_ts FROM sandboxes WHERE name = 'late')")
+	run -0 guest late curl -sS -4 -o /dev/null https://news.lab-site.org/
+	log_has late '.verdict == "allowed" and .kind == "flow"'
+	postern detach late
+	sqlite3 "$DB" ".backup '$copy'"
+	postern report late --db "$copy" -o "$PAGE"
+	matches "since" "✓ Verified.</strong> [0-9]+ changes of the log and [0-9]+ seals fit each other since $seal" "$(cat "$PAGE")"
+	# What was before is another page's business.
+	sqlite3 "$copy" "UPDATE connections SET rule = 'x' WHERE sandbox_id = (SELECT id FROM sandboxes WHERE name = 'early')"
+	postern report late --db "$copy" -o "$PAGE"
+	matches "not before" '✓ Verified.</strong> [0-9]+ changes .* since ' "$(cat "$PAGE")"
+	postern report early --db "$copy" -o "$PAGE"
+	matches "before" '✗ NOT VERIFIED.</strong> [0-9]+ faults in the log; the first: changed' "$(cat "$PAGE")"
+	sqlite3 "$copy" "UPDATE connections SET rule = 'x' WHERE sandbox_id = (SELECT id FROM sandboxes WHERE name = 'late')"
+	postern report late --db "$copy" -o "$PAGE"
+	matches "after" '✗ NOT VERIFIED.</strong> [0-9]+ faults in the log; the first: changed' "$(cat "$PAGE")"
 }
 
 @test "report: what does not exist is said to, and no half page is left" {

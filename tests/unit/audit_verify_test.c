@@ -3,6 +3,7 @@
 #include "audit/verify.h"
 
 #include "audit/seal_table.h"
+#include "audit/store_seal.h"
 #include "audit_fixture.h"
 
 /* Of the log that verify_make makes: what its links are about. */
@@ -729,6 +730,41 @@ test_a_beginning_in_the_middle(void **state)
 	assert_int_equal(result.faults[VERIFY_BAD_SEAL], 2);
 }
 
+/* The links that are not sealed yet, as if the clock said ts_us. */
+static void
+seal_at(int64_t ts_us)
+{
+	sqlite3 *db = tamper_open();
+	struct insert_state state;
+	struct store_seal seal;
+
+	assert_int_equal(store_seal_open(&seal, db, &state), SQLITE_OK);
+	seal.signer = &signer;
+	assert_int_equal(store_seal_write(&seal, &state, ts_us), SQLITE_OK);
+	store_seal_close(&seal);
+	sqlite3_close(db);
+}
+
+/* Seals made after the clock was set back look older than the time that was asked for. */
+static void
+test_a_beginning_before_the_clock_was_set_back(void **state)
+{
+	struct verify_options options = {.keys = &signer.key, .key_count = 1};
+	struct verify_result result;
+
+	(void)state;
+	verify_make();
+	options.since_us = fixture_integer("SELECT ts FROM seals WHERE n = 2");
+	verify_with(&options, &result);
+	assert_int_equal(result.from_seq, SEQ_SEALED);
+	assert_int_equal(result.from_us, fixture_integer("SELECT ts FROM seals WHERE n = 1"));
+	seal_at(FIXTURE_TS);
+	verify_with(&options, &result);
+	verify_ok(&result);
+	assert_int_equal(result.from_seq, SEQ_SEALED);
+	assert_int_equal(result.newest.n, 3);
+}
+
 /* The oldest segment goes as the auditor lets it go. */
 static int64_t
 prune_segment(struct store *store)
@@ -1221,6 +1257,7 @@ main(void)
 	    VERIFY_TEST(test_a_log_that_was_cut_off),
 	    VERIFY_TEST(test_a_history_that_was_written_anew),
 	    VERIFY_TEST(test_a_beginning_in_the_middle),
+	    VERIFY_TEST(test_a_beginning_before_the_clock_was_set_back),
 	    VERIFY_TEST(test_a_pruned_log_passes),
 	    VERIFY_TEST(test_pruning_ends_with_a_seal),
 	    VERIFY_TEST(test_pruning_that_nobody_tells_of),
