@@ -232,14 +232,15 @@ guest() {
 # The guest's command must fail, and soon: refusals are fast. guest_fails NAME COMMAND...
 REFUSAL_MS=3000
 guest_fails() {
-	local start end
+	local start ms
 	start=$(date +%s%N)
 	if guest "$@" >"$LAB/tmp/out" 2>&1; then
 		fail "this should have been refused: $*" "$(head -c 2000 "$LAB/tmp/out")" || return 1
 	fi
-	end=$(date +%s%N)
-	(((end - start) / 1000000 < REFUSAL_MS)) || fail "refused only after $(((end - start) / 1000000)) ms: $*" \
-		"$(tail -c 2000 "$LAB/tmp/out")"
+	ms=$((($(date +%s%N) - start) / 1000000))
+	# A machine that needs seconds to start a program is slow, not the refusal.
+	((ms < REFUSAL_MS || ms - $(took guest "$1" python3 -c 'import json, socket, ssl') < REFUSAL_MS)) ||
+		fail "refused only after $ms ms: $*" "$(tail -c 2000 "$LAB/tmp/out")"
 }
 
 # A real guest: vm NAME COMMANDS-FILE [tests/lab/vm/run option...]; its sandbox was attached with a TAP.
