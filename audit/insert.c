@@ -12,6 +12,7 @@
 #include "audit/name_measure.h"
 #include "audit/schema.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define CONNECTION_SQL                                                                                                 \
@@ -34,47 +35,44 @@
 	"excluded.queries_denied, excluded.queries_limited, excluded.queries_failed, excluded.packets, "               \
 	"excluded.packets_allowed, excluded.packets_denied, excluded.packets_limited, excluded.packets_failed"
 
-/* Each returns the row as it is now, if there was a change. */
+/* None has a RETURNING clause, though the changed row is what its link is made of: with it SQLite takes a statement for one
+ * that may stop halfway, and keeps a copy of every page that it is about to change, 4 KiB for each index of the table. */
 static const char *const insert_sql[] = {
-    [INSERT_CONNECTION] = CONNECTION_SQL "DO NOTHING RETURNING " SCHEMA_CONNECTIONS_COLUMNS,
+    [INSERT_CONNECTION] = CONNECTION_SQL "DO NOTHING",
     [INSERT_REFUSED] =
 	CONNECTION_SQL "DO UPDATE SET seq = excluded.seq, count = excluded.count, last_ts = excluded.last_ts "
-		       "WHERE excluded.count > count RETURNING " SCHEMA_CONNECTIONS_COLUMNS,
+		       "WHERE excluded.count > count",
     /* A crash is inferred from a process's end; the sender's own word about the connection wins. */
-    [INSERT_CLOSE] = CLOSE_SQL "AND end IN (0, 11, 12) RETURNING " SCHEMA_CONNECTIONS_COLUMNS,
+    [INSERT_CLOSE] = CLOSE_SQL "AND end IN (0, 11, 12)",
     /* What was sent again must not take a count back. */
-    [INSERT_PROGRESS] =
-	CLOSE_SQL "AND end = 0 AND coalesce(duration_us, -1) < ?8 RETURNING " SCHEMA_CONNECTIONS_COLUMNS,
+    [INSERT_PROGRESS] = CLOSE_SQL "AND end = 0 AND coalesce(duration_us, -1) < ?8",
     [INSERT_DNS] = "INSERT INTO dns (id, seq, sandbox_id, ts, count, transport, src, sport, server, qname, qname_raw, "
 		   "qtype, verdict, reason, rule, detail, generation, rcode, ede, answers, ttl, upstream_us, leases, "
 		   "domain, entropy) VALUES "
 		   "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) "
-		   "DO UPDATE SET seq = excluded.seq, count = excluded.count WHERE excluded.count > count "
-		   "RETURNING " SCHEMA_DNS_COLUMNS,
+		   "DO UPDATE SET seq = excluded.seq, count = excluded.count WHERE excluded.count > count",
     /* What was pruned is told by one event, which grows with each segment (kind 16; only the auditor says it). */
-    [INSERT_EVENT] =
-	"INSERT INTO events (id, seq, sandbox_id, ts, kind, uid, detail) VALUES (?, ?, ?, ?, ?, ?, ?) "
-	"ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, ts = excluded.ts, detail = excluded.detail "
-	"WHERE kind = 16 AND excluded.kind = 16 AND detail IS NOT excluded.detail RETURNING " SCHEMA_EVENTS_COLUMNS,
+    [INSERT_EVENT] = "INSERT INTO events (id, seq, sandbox_id, ts, kind, uid, detail) VALUES (?, ?, ?, ?, ?, ?, ?) "
+		     "ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, ts = excluded.ts, detail = excluded.detail "
+		     "WHERE kind = 16 AND excluded.kind = 16 AND detail IS NOT excluded.detail",
     [INSERT_SANDBOX] =
 	"INSERT INTO sandboxes (id, seq, name, kind, attached_ts, uid, detail) VALUES (?, ?, ?, ?, ?, ?, ?) "
 	"ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, name = excluded.name, kind = excluded.kind, "
 	"uid = excluded.uid, attached_ts = coalesce(attached_ts, excluded.attached_ts), detail = excluded.detail "
 	"WHERE attached_ts IS NULL OR name <> excluded.name OR kind <> excluded.kind OR uid IS NOT excluded.uid OR "
-	"detail IS NOT excluded.detail RETURNING " SCHEMA_SANDBOXES_COLUMNS,
+	"detail IS NOT excluded.detail",
     [INSERT_SANDBOX_END] =
 	"INSERT INTO sandboxes (id, seq, name, kind, detached_ts, uid, detail) VALUES (?, ?, ?, ?, ?, ?, ?) "
 	"ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, detached_ts = excluded.detached_ts "
-	"WHERE detached_ts IS NOT excluded.detached_ts RETURNING " SCHEMA_SANDBOXES_COLUMNS,
+	"WHERE detached_ts IS NOT excluded.detached_ts",
     [INSERT_NEXT_OPEN] = "SELECT id FROM connections INDEXED BY connections_open WHERE end = 0 AND id > ?1 "
 			 "ORDER BY id LIMIT 1",
     [INSERT_CRASHED] = "UPDATE connections SET seq = ?2, closed_ts = max(ts, ?3), duration_us = max(ts, ?3) - ts, "
-		       "end = ?4 WHERE id = ?1 RETURNING " SCHEMA_CONNECTIONS_COLUMNS,
-    [INSERT_ACCOUNT] =
-	"INSERT INTO accounts (id, seq, sandbox_id, ts, final, " ACCOUNT_COUNTS ") VALUES "
-	"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
-	"seq = excluded.seq, ts = excluded.ts, final = excluded.final, (" ACCOUNT_COUNTS ") = "
-	"(" ACCOUNT_COUNTS_EXCLUDED ") WHERE excluded.ts > ts AND final = 0 RETURNING " SCHEMA_ACCOUNTS_COLUMNS,
+		       "end = ?4 WHERE id = ?1",
+    [INSERT_ACCOUNT] = "INSERT INTO accounts (id, seq, sandbox_id, ts, final, " ACCOUNT_COUNTS ") VALUES "
+		       "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+		       "seq = excluded.seq, ts = excluded.ts, final = excluded.final, (" ACCOUNT_COUNTS ") = "
+		       "(" ACCOUNT_COUNTS_EXCLUDED ") WHERE excluded.ts > ts AND final = 0",
     [INSERT_TARGET] = "SELECT dst, dport, proto FROM connections WHERE id = ?1",
     [INSERT_LINK] = "INSERT INTO chain (seq, tbl, id, digest) VALUES (?1, ?2, ?3, ?4)",
 };
@@ -82,24 +80,38 @@ _Static_assert(sizeof(insert_sql) / sizeof(insert_sql[0]) == INSERT_STATEMENT_MA
 _Static_assert(EVENT_PRUNED == 16, "the number in INSERT_EVENT");
 _Static_assert(END_GATEWAY_CRASH == 11 && END_DAEMON_CRASH == 12 && END_OPEN == 0, "the numbers in the statements");
 
+/* One for each table that has links: a row as it is. */
+static int
+insert_prepare_rows(struct insert *insert)
+{
+	char sql[1536];
+	int rc = SQLITE_OK;
+
+	for (unsigned int table = 0; table < CHAIN_TABLE_MAX && rc == SQLITE_OK; table++) {
+		if (chain_table_name(table) == NULL)
+			continue;
+		snprintf(sql, sizeof(sql), "SELECT %s FROM %s WHERE id = ?1", chain_table_columns(table),
+		    chain_table_name(table));
+		rc = sqlite3_prepare_v3(insert->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &insert->rows[table], NULL);
+	}
+	return rc;
+}
+
 int
 insert_prepare(struct insert *insert, sqlite3 *db, const struct insert_state *state)
 {
+	int rc;
+
 	memset(insert, 0, sizeof(*insert));
 	insert->db = db;
 	insert->now = insert->durable = *state;
 	insert->chain = chain_new();
-	for (size_t i = 0; i < INSERT_STATEMENT_MAX; i++) {
-		int rc = insert->chain == NULL ? SQLITE_NOMEM
-					       : sqlite3_prepare_v3(db, insert_sql[i], -1, SQLITE_PREPARE_PERSISTENT,
-						     &insert->statements[i], NULL);
-
-		if (rc != SQLITE_OK) {
-			insert_finalize(insert);
-			return rc;
-		}
-	}
-	return SQLITE_OK;
+	rc = insert->chain == NULL ? SQLITE_NOMEM : insert_prepare_rows(insert);
+	for (size_t i = 0; i < INSERT_STATEMENT_MAX && rc == SQLITE_OK; i++)
+		rc = sqlite3_prepare_v3(db, insert_sql[i], -1, SQLITE_PREPARE_PERSISTENT, &insert->statements[i], NULL);
+	if (rc != SQLITE_OK)
+		insert_finalize(insert);
+	return rc;
 }
 
 void
@@ -108,6 +120,10 @@ insert_finalize(struct insert *insert)
 	for (size_t i = 0; i < INSERT_STATEMENT_MAX; i++) {
 		sqlite3_finalize(insert->statements[i]);
 		insert->statements[i] = NULL;
+	}
+	for (size_t i = 0; i < CHAIN_TABLE_MAX; i++) {
+		sqlite3_finalize(insert->rows[i]);
+		insert->rows[i] = NULL;
 	}
 	chain_free(insert->chain);
 	insert->chain = NULL;
@@ -125,17 +141,33 @@ insert_rolled_back(struct insert *insert)
 	insert->now = insert->durable;
 }
 
+/* What the row with the link's id is now: its seq, and the digest of all of it. */
+static int
+insert_read(struct insert *insert, struct chain_link *link)
+{
+	sqlite3_stmt *row = insert->rows[link->table];
+	int rc = SQLITE_OK;
+
+	sqlite3_bind_int64(row, 1, link->id);
+	if (sqlite3_step(row) == SQLITE_ROW) {
+		link->seq = sqlite3_column_int64(row, 1);
+		rc = chain_digest(insert->chain, row, link->digest);
+		sqlite3_reset(row);
+		return rc;
+	}
+	rc = sqlite3_reset(row);
+	return rc == SQLITE_OK ? SQLITE_CORRUPT : rc; /* it was written a moment ago */
+}
+
 int
-insert_link(struct insert *insert, enum chain_table table, sqlite3_stmt *stmt)
+insert_link(struct insert *insert, enum chain_table table, int64_t id)
 {
 	sqlite3_stmt *add = insert->statements[INSERT_LINK];
-	struct chain_link link = {.table = table};
-	int rc;
+	struct chain_link link = {.table = table, .id = id};
+	int rc = insert_read(insert, &link);
 
-	link.id = sqlite3_column_int64(stmt, 0);
-	link.seq = sqlite3_column_int64(stmt, 1);
-	if (chain_digest(insert->chain, stmt, link.digest) != SQLITE_OK)
-		return SQLITE_NOMEM;
+	if (rc != SQLITE_OK)
+		return rc;
 	sqlite3_bind_int64(add, 1, link.seq);
 	sqlite3_bind_int64(add, 2, link.table);
 	sqlite3_bind_int64(add, 3, link.id);
@@ -156,19 +188,16 @@ binder_start(struct insert *insert, enum insert_statement which)
 	return (struct binder){.stmt = insert->statements[which]};
 }
 
-/* All changes are made by the first step; there is at most one row. */
+/* Write the row with this id, and its link if that changed anything. */
 static int
-binder_run(struct insert *insert, struct binder *binder, enum chain_table table)
+binder_run(struct insert *insert, struct binder *binder, enum chain_table table, int64_t id)
 {
-	int linked = SQLITE_OK;
+	bool changed =
+	    binder->rc == SQLITE_OK && sqlite3_step(binder->stmt) == SQLITE_DONE && sqlite3_changes(insert->db) > 0;
 
-	if (binder->rc == SQLITE_OK && sqlite3_step(binder->stmt) == SQLITE_ROW) {
-		linked = insert_link(insert, table, binder->stmt);
-		sqlite3_step(binder->stmt);
-	}
 	binder_note(binder, sqlite3_reset(binder->stmt));
 	sqlite3_clear_bindings(binder->stmt);
-	return linked != SQLITE_OK ? linked : binder->rc;
+	return changed ? insert_link(insert, table, id) : binder->rc;
 }
 
 static void
@@ -183,46 +212,32 @@ bind_community_id(struct binder *binder, const struct addr *src, uint16_t sport,
 		bind_null(binder);
 }
 
-/* Does what the guest said make a name? */
-static bool
+/* Figures of what the guest said, if that makes a name, which *ret_name then is; without a domain otherwise. */
+static void
 insert_measure(const uint8_t *bytes, size_t len, struct name *ret_name, struct name_measure *ret_measure)
 {
-	if (len == 0 || !insert_name_is_plain(bytes, len) || name_canonical(bytes, len, ret_name) != NAME_OK)
-		return false;
-	name_measure(ret_name, ret_measure);
-	return true;
+	*ret_measure = (struct name_measure){.domain = NULL};
+	if (insert_name_is_plain(bytes, len) && name_canonical(bytes, len, ret_name) == NAME_OK)
+		name_measure(ret_name, ret_measure);
 }
 
 /* The registered part of a name. */
 static void
-bind_domain(struct binder *binder, const uint8_t *bytes, size_t len)
+bind_domain(struct binder *binder, const struct name_measure *measure)
 {
-	struct name_measure measure;
-	struct name name;
-
-	if (insert_measure(bytes, len, &name, &measure))
-		binder_note(
-		    binder, sqlite3_bind_text(binder->stmt, ++binder->at, measure.domain, -1, SQLITE_TRANSIENT));
-	else
+	if (measure->domain == NULL)
 		bind_null(binder);
-}
-
-/* That, and the entropy of what is before it; two columns. */
-static void
-bind_measure(struct binder *binder, const uint8_t *bytes, size_t len)
-{
-	struct name_measure measure = {.entropy = 0};
-	struct name name;
-	bool is_name = insert_measure(bytes, len, &name, &measure);
-
-	bind_domain(binder, bytes, len);
-	bind_optional(binder, measure.entropy, is_name);
+	else
+		binder_note(
+		    binder, sqlite3_bind_text(binder->stmt, ++binder->at, measure->domain, -1, SQLITE_TRANSIENT));
 }
 
 static int
 insert_flow(struct insert *insert, enum insert_statement which, const struct record_flow *flow)
 {
 	struct binder b = binder_start(insert, which);
+	struct name_measure measure;
+	struct name name;
 
 	bind_id(&b, flow->id);
 	bind_integer(&b, insert->now.seq + 1);
@@ -254,8 +269,9 @@ insert_flow(struct insert *insert, enum insert_statement which, const struct rec
 	bind_optional(&b, flow->dns_us, flow->dns_us != 0);
 	bind_optional(&b, flow->hello_us, flow->hello_us != 0);
 	bind_community_id(&b, &flow->src, flow->sport, &flow->dst, flow->dport, flow->proto);
-	bind_domain(&b, flow->name, flow->name_len);
-	return binder_run(insert, &b, CHAIN_CONNECTIONS);
+	insert_measure(flow->name, flow->name_len, &name, &measure);
+	bind_domain(&b, &measure);
+	return binder_run(insert, &b, CHAIN_CONNECTIONS, (int64_t)flow->id);
 }
 
 /* Where the connection with this id goes: for the Community ID of its other half. False: not known (or unreadable). */
@@ -311,13 +327,15 @@ insert_close(struct insert *insert, enum insert_statement which, const struct re
 	bind_integer(&b, closed->reason);
 	bind_integer(&b, closed->verdict);
 	bind_up_community_id(insert, &b, closed);
-	return binder_run(insert, &b, CHAIN_CONNECTIONS);
+	return binder_run(insert, &b, CHAIN_CONNECTIONS, (int64_t)closed->id);
 }
 
 static int
 insert_dns(struct insert *insert, const struct record_dns *dns)
 {
 	struct binder b = binder_start(insert, INSERT_DNS);
+	struct name_measure measure;
+	struct name name;
 
 	bind_id(&b, dns->id);
 	bind_integer(&b, insert->now.seq + 1);
@@ -341,8 +359,10 @@ insert_dns(struct insert *insert, const struct record_dns *dns)
 	bind_integer(&b, dns->ttl_s);
 	bind_integer(&b, dns->upstream_us);
 	bind_integer(&b, dns->leases);
-	bind_measure(&b, dns->qname, dns->qname_len);
-	return binder_run(insert, &b, CHAIN_DNS);
+	insert_measure(dns->qname, dns->qname_len, &name, &measure);
+	bind_domain(&b, &measure);
+	bind_optional(&b, measure.entropy, measure.domain != NULL);
+	return binder_run(insert, &b, CHAIN_DNS, (int64_t)dns->id);
 }
 
 static int
@@ -357,7 +377,7 @@ insert_event(struct insert *insert, const struct record_event *event)
 	bind_integer(&b, event->kind);
 	bind_optional(&b, event->uid, event->uid != UINT32_MAX);
 	bind_json(&b, event->detail);
-	return binder_run(insert, &b, CHAIN_EVENTS);
+	return binder_run(insert, &b, CHAIN_EVENTS, (int64_t)event->id);
 }
 
 static int
@@ -375,7 +395,7 @@ insert_sandbox(struct insert *insert, enum insert_statement which, const struct 
 	bind_integer(&b, sandbox->ts_us);
 	bind_optional(&b, sandbox->uid, sandbox->uid != UINT32_MAX);
 	bind_json(&b, sandbox->detail);
-	return binder_run(insert, &b, CHAIN_SANDBOXES);
+	return binder_run(insert, &b, CHAIN_SANDBOXES, sandbox->id);
 }
 
 static int
@@ -393,7 +413,7 @@ insert_account(struct insert *insert, const struct record_account *account)
 		for (size_t verdict = 0; verdict < VERDICT_MAX; verdict++)
 			bind_count(&b, account->recorded[attempt][verdict]);
 	}
-	return binder_run(insert, &b, CHAIN_ACCOUNTS);
+	return binder_run(insert, &b, CHAIN_ACCOUNTS, (int64_t)account->id);
 }
 
 /* The next open connection after id, 0 when there is none. */
@@ -428,7 +448,7 @@ insert_close_crashed(struct insert *insert, bool (*wanted)(uint64_t id, void *co
 		bind_integer(&b, insert->now.seq + 1);
 		bind_integer(&b, ts_us);
 		bind_integer(&b, end);
-		rc = binder_run(insert, &b, CHAIN_CONNECTIONS);
+		rc = binder_run(insert, &b, CHAIN_CONNECTIONS, id);
 		if (rc != SQLITE_OK)
 			return rc;
 	}

@@ -36,6 +36,7 @@ struct insert_state {
 struct insert {
 	sqlite3 *db; /* not owned */
 	sqlite3_stmt *statements[INSERT_STATEMENT_MAX];
+	sqlite3_stmt *rows[CHAIN_TABLE_MAX]; /* all columns of one row, by its id; NULL where a table has no links */
 	struct chain *chain;
 	struct insert_state now;     /* with the open batch */
 	struct insert_state durable; /* as committed */
@@ -49,9 +50,9 @@ void insert_finalize(struct insert *insert);
 void insert_committed(struct insert *insert);
 void insert_rolled_back(struct insert *insert);
 
-/* A row that stmt's RETURNING clause brought (all columns of the table): give it its link and go on numbering. An SQLite
- * result code; other than SQLITE_OK the batch cannot be kept. */
-int insert_link(struct insert *insert, enum chain_table table, sqlite3_stmt *stmt);
+/* The row with this id was written: give it its link, and go on numbering with its seq. An SQLite result code; other than
+ * SQLITE_OK the batch cannot be kept. */
+int insert_link(struct insert *insert, enum chain_table table, int64_t id);
 
 /* Store one record that record_valid accepted. Returns SQLITE_OK or the code of the failure. */
 int insert_record(struct insert *insert, const struct record *record);

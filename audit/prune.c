@@ -112,16 +112,13 @@ prune_run(struct insert *insert, const char *sql, struct prune_segment *segment)
 static int
 prune_carry_row(struct insert *insert, enum chain_table table, sqlite3_stmt *update, int64_t id)
 {
-	int rc = SQLITE_OK, linked = SQLITE_OK;
+	int rc;
 
 	sqlite3_bind_int64(update, 1, insert->now.seq + 1);
 	sqlite3_bind_int64(update, 2, id);
-	if (sqlite3_step(update) == SQLITE_ROW) {
-		linked = insert_link(insert, table, update);
-		sqlite3_step(update);
-	}
+	sqlite3_step(update);
 	rc = sqlite3_reset(update);
-	return linked != SQLITE_OK ? linked : rc;
+	return rc == SQLITE_OK ? insert_link(insert, table, id) : rc;
 }
 
 /* All rows of the table up to the segment's end that the condition holds for, one after the other: each leaves the range as
@@ -136,8 +133,7 @@ prune_carry(struct insert *insert, enum chain_table table, const char *condition
 	snprintf(sql, sizeof(sql), "SELECT t.id FROM %s t WHERE t.seq <= ?1 AND (%s) LIMIT 1", chain_table_name(table),
 	    condition);
 	rc = sqlite3_prepare_v2(insert->db, sql, -1, &next, NULL);
-	snprintf(sql, sizeof(sql), "UPDATE %s SET seq = ?1 WHERE id = ?2 RETURNING %s", chain_table_name(table),
-	    chain_table_columns(table));
+	snprintf(sql, sizeof(sql), "UPDATE %s SET seq = ?1 WHERE id = ?2", chain_table_name(table));
 	if (rc == SQLITE_OK)
 		rc = sqlite3_prepare_v2(insert->db, sql, -1, &update, NULL);
 	if (rc == SQLITE_OK)
