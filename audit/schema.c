@@ -232,12 +232,14 @@ const char schema_views[] =
     "CREATE VIEW v_seals AS SELECT t.n, " TIME_TEXT("t.ts") " AS time, t.first_seq, t.last_seq,\n"
     "	lower(hex(t.head)) AS head, printf('%08x', t.key_id) AS key_id FROM seals t;\n"
 
+    /* Only where a column has the same affinity in all three does SQLite take the order from their indexes. */
     "CREATE VIEW v_log AS\n"
     "	SELECT time, sandbox, 'connection' AS kind, verdict, reason,\n"
     "	coalesce(name, dst, '-') || ':' || dport AS what, rule, detail, id, ts FROM v_connections\n"
     "	UNION ALL SELECT time, sandbox, 'dns', verdict, reason, qtype || ' ' || coalesce(qname, '.'), rule, answers, id, ts\n"
     "	FROM v_dns\n"
-    "	UNION ALL SELECT time, sandbox, 'event', NULL, NULL, event, NULL, detail, id, ts FROM v_events;\n";
+    "	UNION ALL SELECT time, sandbox, 'event', CAST(NULL AS TEXT), CAST(NULL AS TEXT), event || '',\n"
+    "	CAST(NULL AS TEXT), detail, id, ts FROM v_events;\n";
 /* clang-format on */
 
 int

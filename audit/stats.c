@@ -134,9 +134,10 @@ stats_read_rows(struct query *query, struct stats *stats, struct error *err)
 	return rc == SQLITE_DONE ? 0 : -1;
 }
 
-/* A number that before and after make of the distinct names. */
+/* The one or two numbers that before and after make of the distinct names; NULL: one. */
 static int
-stats_count_names(struct query *query, const char *before, const char *after, int64_t *ret_count, struct error *err)
+stats_count_names(struct query *query, const char *before, const char *after, int64_t *ret_count, int64_t *ret_second,
+    struct error *err)
 {
 	static const char *const columns[QUERY_KINDS] = {"t.name AS name", "t.qname AS name", NULL};
 	sqlite3_stmt *stmt;
@@ -148,17 +149,20 @@ stats_count_names(struct query *query, const char *before, const char *after, in
 	if (stmt == NULL)
 		return 0;
 	rc = sqlite3_step(stmt);
-	if (rc == SQLITE_ROW)
+	if (rc == SQLITE_ROW) {
 		*ret_count = sqlite3_column_int64(stmt, 0);
-	else
+		if (ret_second != NULL)
+			*ret_second = sqlite3_column_int64(stmt, 1);
+	} else {
 		query_scope_error(query, err);
+	}
 	sqlite3_finalize(stmt);
 	return rc == SQLITE_ROW ? 0 : -1;
 }
 
-/* Has an earlier row the name? One look into an index for each name; of one sandbox, its own earlier names. */
-#define STATS_SEEN_BY_ANY                                                                                              \
-	") n WHERE NOT EXISTS (SELECT 1 FROM connections c WHERE c.name = n.name AND c.ts < :since) "                  \
+/* Has no earlier row the name? One look into an index for each name; of one sandbox, its own earlier names. */
+#define STATS_NOT_SEEN                                                                                                 \
+	"NOT EXISTS (SELECT 1 FROM connections c WHERE c.name = n.name AND c.ts < :since) "                            \
 	"AND NOT EXISTS (SELECT 1 FROM dns d WHERE d.qname = n.name AND d.ts < :since)"
 #define STATS_SEEN_BY_ONE                                                                                              \
 	"EXCEPT SELECT name FROM connections INDEXED BY connections_sandbox WHERE sandbox_id = :sandbox_id "           \
@@ -170,16 +174,19 @@ stats_read_names(struct query *query, struct stats *stats, struct error *err)
 {
 	const struct query_filter *filter = query_scope_filter(query);
 
-	if (stats_count_names(query, "SELECT count(DISTINCT name) FROM", "", &stats->names, err) < 0)
+	/* One pass over the rows for both. */
+	if (filter->since_us != 0 && filter->sandbox_id == 0)
+		return stats_count_names(query,
+		    "SELECT count(n.name), coalesce(sum(n.name IS NOT NULL AND " STATS_NOT_SEEN
+		    "), 0) FROM (SELECT DISTINCT name FROM",
+		    ") n", &stats->names, &stats->first_seen, err);
+	if (stats_count_names(query, "SELECT count(DISTINCT name) FROM", "", &stats->names, NULL, err) < 0)
 		return -1;
 	stats->first_seen = stats->names;
 	if (filter->since_us == 0)
 		return 0;
-	if (filter->sandbox_id != 0)
-		return stats_count_names(
-		    query, "SELECT count(name) FROM (SELECT name FROM", STATS_SEEN_BY_ONE, &stats->first_seen, err);
 	return stats_count_names(
-	    query, "SELECT count(n.name) FROM (SELECT DISTINCT name FROM", STATS_SEEN_BY_ANY, &stats->first_seen, err);
+	    query, "SELECT count(name) FROM (SELECT name FROM", STATS_SEEN_BY_ONE, &stats->first_seen, NULL, err);
 }
 
 static int
