@@ -76,14 +76,40 @@ udp_count_dropped(struct dns_udp *udp)
 }
 
 static void
+udp_rested_handler(struct loop_timer *timer)
+{
+	struct dns_udp *udp = loop_owner(timer, struct dns_udp, pause);
+
+	loop_source_set(udp->server->sandbox->gateway->loop, &udp->source, EPOLLIN);
+}
+
+/* Records are made faster than they are written: rest, after as many as one may make at once. */
+static void
+udp_pace(struct dns_udp *udp, int received)
+{
+	struct gateway *gateway = udp->server->sandbox->gateway;
+
+	udp->unpaced += received;
+	if (!recorder_ready(&gateway->recorder) || gateway->recorder.queue_len < DNS_UDP_PACE_QUEUE)
+		udp->unpaced = 0;
+	if (udp->unpaced < DNS_UDP_ROUND)
+		return;
+	udp->unpaced = 0;
+	if (loop_timer_set(gateway->loop, &udp->pause, DNS_UDP_PACE_MS) == 0)
+		loop_source_set(gateway->loop, &udp->source, 0);
+}
+
+static void
 udp_handler(struct loop_source *source, uint32_t events)
 {
 	struct dns_udp *udp = loop_owner(source, struct dns_udp, source);
+	int received = 0;
 
 	(void)events;
-	for (int i = 0; i < DNS_UDP_ROUND && udp_receive(udp); i++)
-		;
+	while (received < DNS_UDP_ROUND && udp_receive(udp))
+		received++;
 	udp_count_dropped(udp);
+	udp_pace(udp, received);
 }
 
 void
@@ -111,6 +137,7 @@ udp_start(struct dns_server *server, struct dns_udp *udp, int fd)
 	udp->dropped = udp_dropped(fd); /* an earlier gateway's */
 	udp->source.fd = fd;
 	udp->source.handler = udp_handler;
+	udp->pause.handler = udp_rested_handler;
 	return loop_source_add(server->sandbox->gateway->loop, &udp->source, EPOLLIN);
 }
 
@@ -180,6 +207,7 @@ dns_detach(struct sandbox *sandbox)
 	for (size_t i = 0; i < 2; i++) {
 		int fd = loop_source_remove(loop, &server->udp[i].source);
 
+		loop_timer_stop(loop, &server->udp[i].pause);
 		if (fd >= 0)
 			close(fd);
 	}

@@ -16,12 +16,19 @@
 #define DNS_QUERIES_MAX 512
 /* Datagrams read from one socket in one round of the loop. */
 #define DNS_UDP_ROUND 32
+/* While half the room is taken that the recorder has before it refuses new work, a socket rests this long after so many
+ * datagrams: who asks 800 times a second and more is slowed down to what the log's writer takes on a busy machine, before
+ * everybody is refused. Who asks once does not notice. */
+#define DNS_UDP_PACE_QUEUE (RECORDER_BUSY / 2)
+#define DNS_UDP_PACE_MS 40
 
 struct dns_udp {
 	struct loop_source source;
 	struct dns_server *server;
-	uint32_t dropped;     /* by the kernel, so far, and accounted for */
-	struct addr last_src; /* who sent a datagram last */
+	uint32_t dropped;        /* by the kernel, so far, and accounted for */
+	struct addr last_src;    /* who sent a datagram last */
+	struct loop_timer pause; /* armed: not reading, for the log's sake */
+	int unpaced;             /* datagrams read since it last rested, while the recorder's queue was long */
 };
 
 struct dns_listener {

@@ -765,6 +765,31 @@ case_F_22_questions_are_counted_when_there_is_no_room(void **state)
 	lab_close(lab);
 }
 
+/* F-22: who asks much rests before the recorder is so full that everybody is refused; each question is answered. */
+static void
+case_F_22_many_questions_are_slowed_down(void **state)
+{
+	static struct wire query;
+	struct lab *lab;
+	int64_t began_ms;
+
+	(void)state;
+	lab_open(&lab, allow_example, script_good);
+	lab->far->gateway.recorder.queue_len += DNS_UDP_PACE_QUEUE;
+	began_ms = clock_mono_ms();
+	for (unsigned int i = 0; i < DNS_UDP_ROUND + 1; i++) {
+		wire_query(&query, i, "denied.example.net", DNS_TYPE_A, 0);
+		lab_send(lab, "8.8.8.8", &query);
+	}
+	for (unsigned int i = 0; i < DNS_UDP_ROUND + 1; i++) {
+		assert_true(lab_receive(lab));
+		assert_int_equal(lab_rcode(lab), DNS_NXDOMAIN);
+	}
+	assert_true(clock_mono_ms() - began_ms >= DNS_UDP_PACE_MS);
+	lab->far->gateway.recorder.queue_len -= DNS_UDP_PACE_QUEUE;
+	lab_close(lab);
+}
+
 /* What is no query gets no answer, or two servers could play ping-pong, but it is counted. */
 static void
 case_F_12_what_is_no_query_is_on_record(void **state)
@@ -1047,6 +1072,7 @@ main(void)
 	    cmocka_unit_test(case_C_31_error_codes),
 	    cmocka_unit_test(no_log_no_answer),
 	    cmocka_unit_test(case_F_22_questions_are_counted_when_there_is_no_room),
+	    cmocka_unit_test(case_F_22_many_questions_are_slowed_down),
 	    cmocka_unit_test(case_F_12_what_is_no_query_is_on_record),
 	    cmocka_unit_test(aaaa_without_ipv6),
 	    cmocka_unit_test(denied_addresses_are_taken_out),
