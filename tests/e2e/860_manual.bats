@@ -162,3 +162,45 @@ day() {
 	matches "gap" "role_crash" "$(cat "$output_of-19")"
 	cd /
 }
+
+# api_as METHOD PATH PATH-IN-THE-DESCRIPTION STATUS [BODY]: the answer is as openapi.yaml says
+api_as() {
+	equal "status of $1 $2" "$4" "$(api "$1" "$2" "${@:5}")"
+	equal "$1 $3 $4" "" "$(python3 "$LAB_DIR/check_api.py" answer "$SPEC" "$1" "$3" "$4" "$LAB/tmp/answer")"
+}
+
+# What the daemon says it knows, when a body has a member that it does not: known_members METHOD PATH
+known_members() {
+	[[ $(api "$1" "$2" '{"name": "frob", "frob": 1}') == 400 ]] || fail "a body with frob was taken by $1 $2"
+	jq -r .message "$LAB/tmp/answer" | sed -nE 's/.*known are: //p' | tr -d ' .' | tr , '\n' | sort
+}
+
+@test "openapi.yaml: each endpoint, each member of a request, and answers as they come" {
+	SPEC=$REPO/configs/openapi.yaml
+	local one='/v1/sandboxes/{name}' attach
+	equal "paths" "" "$(python3 "$LAB_DIR/check_api.py" paths "$SPEC" "$REPO/gateway/control_api.c")"
+	attach=$(jq -n '{name: "spec", kind: "tap", guest_ip: "172.16.0.2/30", mac: "06:00:ac:10:00:02", owner: "0:0", labels: {team: "red"},
+		allow: ["news.lab-site.org"], policy: "version: 1\nallow:\n  - host: lab-a.com\n", policy_file: "spec.yaml"}')
+	api_as POST /v1/sandboxes /v1/sandboxes 201 "$attach"
+	api_as POST /v1/sandboxes /v1/sandboxes 409 "$attach"
+	api_as POST /v1/sandboxes /v1/sandboxes 201 '{"name": "clone", "kind": "tap", "parent": "spec"}'
+	api_as POST /v1/sandboxes/spec/rules "$one/rules" 200 '{"action": "allow", "rules": ["www.lab-b.net"], "for": 600, "uses": 3}'
+	api_as DELETE /v1/sandboxes/spec/rules "$one/rules" 200 '{"rules": ["news.lab-site.org"]}'
+	api_as PUT /v1/sandboxes/spec/policy "$one/policy" 200 '{"policy": "version: 1\n", "preview": true}'
+	api_as PUT /v1/sandboxes/spec/policy "$one/policy" 422 '{"policy": "frob: 1\n"}'
+	api_as POST /v1/sandboxes/spec/marks "$one/marks" 201 '{"text": "step 1"}'
+	api_as POST /v1/sandboxes/spec/test "$one/test" 200 '{"target": "lab-a.com:443"}'
+	api_as POST /v1/sandboxes/spec/test "$one/test" 200 '{"target": "10.0.0.1:443"}'
+	api_as GET /v1/sandboxes/spec "$one" 200
+	api_as GET /v1/sandboxes/clone "$one" 200
+	api_as GET /v1/sandboxes /v1/sandboxes 200
+	api_as GET /v1/status /v1/status 200
+	local request method path
+	for request in 'POST ' 'POST /rules' 'DELETE /rules' 'PUT /policy' 'POST /marks' 'POST /test'; do
+		read -r method path <<<"$request"
+		equal "body of $request" "$(python3 "$LAB_DIR/check_api.py" requests "$SPEC" "$method" "${path:+$one}${path:-/v1/sandboxes}" |
+			grep -vx if_generation)" "$(known_members "$method" "/v1/sandboxes${path:+/spec$path}" | grep -vx if_generation)"
+	done
+	api_as DELETE /v1/sandboxes/clone "$one" 200
+	api_as DELETE /v1/sandboxes/spec "$one" 200
+}
