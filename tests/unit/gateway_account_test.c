@@ -43,6 +43,13 @@ fixture_open(struct fixture *f)
 	tally_init(&f->tally, f->far->gateway.loop, f->sandbox.account, 4);
 }
 
+/* What was not allowed says why. */
+static uint8_t
+reason_of(enum verdict verdict)
+{
+	return verdict == VERDICT_ALLOWED ? REASON_ALLOWED : REASON_NO_RULE;
+}
+
 static struct record
 flow_of(struct fixture *f, enum verdict verdict)
 {
@@ -53,6 +60,7 @@ flow_of(struct fixture *f, enum verdict verdict)
 	    .ts_us = clock_real_us(),
 	    .count = 1,
 	    .verdict = (uint8_t)verdict,
+	    .reason = reason_of(verdict),
 	    .end = verdict == VERDICT_ALLOWED ? END_OPEN : END_REFUSED};
 	return record;
 }
@@ -84,8 +92,11 @@ close_one(struct fixture *f, enum verdict verdict)
 	if (f->open_count == 0)
 		return;
 	which = pick((unsigned int)f->open_count);
-	record.close = (struct record_close){
-	    .id = f->open[which], .ts_us = clock_real_us(), .end = END_FIN, .verdict = (uint8_t)verdict};
+	record.close = (struct record_close){.id = f->open[which],
+	    .ts_us = clock_real_us(),
+	    .end = END_FIN,
+	    .verdict = (uint8_t)verdict,
+	    .reason = reason_of(verdict)};
 	f->open[which] = f->open[--f->open_count];
 	assert_int_equal(account_send(f->sandbox.account, &record, 0, NULL), 0);
 }
@@ -94,12 +105,14 @@ static void
 query(struct fixture *f)
 {
 	struct record record = {.kind = RECORD_DNS};
+	enum verdict verdict = (enum verdict)pick(VERDICT_MAX);
 
 	record.dns = (struct record_dns){.id = recorder_id(&f->far->gateway.recorder),
 	    .sandbox = f->sandbox.id,
 	    .ts_us = clock_real_us(),
 	    .count = 1 + pick(500),
-	    .verdict = (uint8_t)pick(VERDICT_MAX)};
+	    .verdict = (uint8_t)verdict,
+	    .reason = reason_of(verdict)};
 	account_arrive(f->sandbox.account, RECORD_ATTEMPT_DNS, record.dns.count);
 	assert_int_equal(account_send(f->sandbox.account, &record, 0, NULL), 0);
 }

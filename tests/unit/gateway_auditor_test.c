@@ -657,6 +657,7 @@ flood(int64_t ms)
 	int64_t end_ms = clock_mono_ms() + ms;
 
 	record.flow.verdict = VERDICT_DENIED;
+	record.flow.reason = REASON_NO_RULE;
 	record.flow.end = END_REFUSED;
 	while (clock_mono_ms() < end_ms) {
 		while (gateway_recorder.queue_len < RECORDER_BUSY / 2) {
