@@ -99,7 +99,7 @@ recovered() {
 	hold readonly
 	# Only a file system on which nothing is open for writing can be remounted.
 	role_signal STOP keeper
-	kill -KILL "$(role_pids auditor)" # role_signal would wait for a keeper that sleeps
+	role_signal KILL auditor
 	remounted() { mount -o remount,ro "$LAB/disk"; }
 	wait_for 5 remounted
 	role_signal CONT keeper

@@ -123,14 +123,15 @@ role_pids() {
 	*) pgrep -P "$(posternd_pid)" -f -- "--role $1 " ;;
 	esac
 }
+keeper_sleeps() { [[ $(ps -o stat= -p "$(posternd_pid)") == T* ]]; }
 # Send all of a role's processes a signal, in one moment: role_signal SIGNAL ROLE. After KILL of one role the keeper knows
-# of it, so that what all_ready says is of its successor.
+# of it, so that what all_ready says is of its successor; unless it was stopped and cannot.
 role_signal() {
 	local pids
 	mapfile -t pids < <(role_pids "$2")
 	kill "-$1" "${pids[@]}"
 	role_reaped() { ! kill -0 "${pids[@]}" 2>/dev/null; }
-	[[ $1 != KILL || $2 == all ]] || wait_for 10 role_reaped
+	[[ $1 != KILL || $2 == all ]] || keeper_sleeps || wait_for 10 role_reaped
 }
 # All processes, as a crash of the machine would end them.
 posternd_kill9_all() {
