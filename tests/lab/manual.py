@@ -5,6 +5,9 @@
   manual.py options PAGE HELP...       the options that a page (man/*.scd) defines, and those of the commands' help texts
   manual.py audit PAGE DB JSONL        postern-audit(5) against a database and the output of postern log -o json
   manual.py members PAGE SOURCE        its section JSON against the members that audit/render_json.c writes
+  manual.py keys PAGE FILE...          the members of JSON objects, all levels, against the words that a page marks
+  manual.py words PAGE SECTION WORD... the words that a section defines
+  manual.py csv PAGE FILE              its section on CSV against a header line
   manual.py examples PAGE FOLDER       no check: each literal block of its section EXAMPLES as a file, 01, 02, ...
 """
 
@@ -41,8 +44,8 @@ def cells(text):
 def definitions(text):
     """{word: its text} of a list of definitions, "*word*, *word*" and a text that is indented."""
     found = {}
-    for line, body in re.findall(r"(?m)^((?:\*[a-z_]+\*(?:, )?)+)\n((?:\t.*\n|\n(?=\t))+)", text):
-        for word in re.findall(r"\*([a-z_]+)\*", line):
+    for line, body in re.findall(r"(?m)^((?:\*[a-z_ ]+\*(?:, )?)+)\n((?:\t.*\n|\n(?=\t))+)", text):
+        for word in re.findall(r"\*([a-z_ ]+)\*", line):
             found[word] = body
     return found
 
@@ -124,6 +127,37 @@ def members(page, source):
     tell_both("JSON", names, marked(page) - ({"flow", "deny", "dns", "event"} - names))
 
 
+def keys_of(value):
+    if isinstance(value, dict):
+        return set(value).union(*map(keys_of, value.values()))
+    if isinstance(value, list):
+        return set().union(*map(keys_of, value))
+    return set()
+
+
+def keys(page, *paths):
+    known = marked(read(page))
+    for path in paths:
+        text, at = read(path), 0
+        while text[at:].strip():
+            at += len(text[at:]) - len(text[at:].lstrip())
+            value, at = json.JSONDecoder().raw_decode(text, at)
+            tell(path, keys_of(value), known)
+
+
+def words(page, section, *expected):
+    tell_both(section, set(expected), definitions(sections(read(page))[section]))
+
+
+def csv(page, path):
+    body = re.search(r"(?s)^## csv$(.*?)^\*Formulas", sections(read(page))["TO TAKE AWAY"], re.MULTILINE)[1]
+    listed = MARKED.findall(re.sub(r"\([^)]*\)", "", body[body.index("_kind_") : body.index("They mean")]))
+    header = re.findall(r'"(\w+)"', read(path).splitlines()[0])
+    listed = [under for under, _ in listed]
+    if header != listed:
+        print(f"csv: {header}, but the manual has {listed}")
+
+
 def examples(page, folder):
     for i, block in enumerate(re.findall(r"(?ms)^```\n(.*?)^```$", sections(read(page))["EXAMPLES"])):
         with open(f"{folder}/{i + 1:02}", "w", encoding="ascii") as file:
@@ -132,4 +166,5 @@ def examples(page, folder):
 
 
 if __name__ == "__main__":
-    {"options": options, "audit": audit, "members": members, "examples": examples}[sys.argv[1]](*sys.argv[2:])
+    {"options": options, "audit": audit, "members": members, "keys": keys, "words": words, "csv": csv,
+     "examples": examples}[sys.argv[1]](*sys.argv[2:])

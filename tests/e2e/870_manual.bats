@@ -163,6 +163,45 @@ day() {
 	cd /
 }
 
+# The members of what a command prints as JSON are in its page: keys_known PAGE COMMAND...
+keys_known() {
+	"${@:2}" >"$LAB/tmp/keys"
+	[[ -s $LAB/tmp/keys ]] || fail "nothing was printed by ${*:2}"
+	equal "members of ${*:2}" "" "$(python3 "$LAB_DIR/manual.py" keys "$MAN/$1.scd" "$LAB/tmp/keys")"
+}
+
+@test "members of -o json, columns of -o csv, and what verify calls faults are in the pages" {
+	sandbox told --policy "$(policy told 'host: news.lab-site.org')"
+	guest told curl -sS -m 20 -o /dev/null https://news.lab-site.org/
+	guest_fails told curl -sS -m 2 https://www.lab-b.net/
+	log_has told '.kind == "flow" and .end == "fin"'
+	local word
+	for word in name sandbox reason; do
+		keys_known postern-log.1 postern top --group "$word" -o json
+	done
+	# Reasons and kinds of rows are keys of their own, explained in postern-audit(5).
+	keys_known postern-log.1 postern stats -o json
+	keys_known postern-report.1 postern mark told x -o json
+	sealed() { postern seal key; }
+	wait_for 20 sealed
+	keys_known postern-verify.1 postern seal export -o json
+	keys_known postern-verify.1 postern verify -o json
+	sqlite3 "$DB" ".backup $LAB/tmp/copy.db"
+	sqlite3 "$LAB/tmp/copy.db" "UPDATE connections SET dport = 444"
+	broken() { ! postern verify --db "$LAB/tmp/copy.db" -o json; }
+	keys_known postern-verify.1 broken
+	local faults
+	mapfile -t faults < <(sed -n '/^verify_fault_text/,/^}/p' "$REPO/audit/verify.c" | grep texts -A1 | grep -oE '"[a-z ]+"' | tr -d '"' |
+		grep -v '^a word')
+	((${#faults[@]} >= 9)) || fail "only ${faults[*]}"
+	equal "kinds of faults" "" "$(python3 "$LAB_DIR/manual.py" words "$MAN/postern-verify.1.scd" FAULTS "${faults[@]}")"
+	printf 'version: 1\nallow:\n  - host: www.lab-b.net\n' >"$LAB/tmp/other.yaml"
+	other() { ! postern policy replay "$LAB/tmp/other.yaml" --sandbox told -o json; }
+	keys_known postern.1 other
+	postern log --since 1d -o csv >"$LAB/tmp/csv"
+	equal "columns" "" "$(python3 "$LAB_DIR/manual.py" csv "$MAN/postern-audit.5.scd" "$LAB/tmp/csv")"
+}
+
 # api_as METHOD PATH PATH-IN-THE-DESCRIPTION STATUS [BODY]: the answer is as openapi.yaml says
 api_as() {
 	equal "status of $1 $2" "$4" "$(api "$1" "$2" "${@:5}")"
