@@ -50,8 +50,11 @@ close_one(struct fixture *f, enum verdict verdict)
 {
 	struct record record = {.kind = RECORD_FLOW_CLOSE};
 
-	record.close = (struct record_close){
-	    .id = f->record_id, .ts_us = clock_real_us(), .end = END_FIN, .verdict = (uint8_t)verdict};
+	record.close = (struct record_close){.id = f->record_id,
+	    .ts_us = clock_real_us(),
+	    .end = END_FIN,
+	    .verdict = (uint8_t)verdict,
+	    .reason = verdict == VERDICT_ALLOWED ? REASON_ALLOWED : REASON_UPSTREAM_ERROR};
 	assert_int_equal(account_send(f->sandbox.account, &record, 0, NULL), 0);
 }
 
