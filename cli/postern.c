@@ -63,7 +63,9 @@ postern_usage(FILE *out)
 	fprintf(out, "usage: postern [-R DIR] COMMAND [word...]\n       postern --version | --help\n\n");
 	for (size_t i = 0; i < COMMANDS; i++)
 		fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].help);
-	fprintf(out, "\npostern help COMMAND tells more; postern(1) tells all.\n");
+	fprintf(out,
+	    "\npostern help COMMAND tells more; man postern, postern-log, postern-report and postern-verify tell "
+	    "all.\n");
 }
 
 /* How many letters must change to make one word of the other? Words here are short. */

@@ -49,7 +49,7 @@ options_match() {
 	options_match postern-report.1 report mark
 	options_match postern-verify.1 verify seal
 	local others
-	mapfile -t others < <(ls "$HELP" | grep -vE '^(log|top|stats|report|mark|verify|seal)$')
+	mapfile -t others < <(cd "$HELP" && printf '%s\n' * | grep -vE '^(log|top|stats|report|mark|verify|seal)$')
 	((${#others[@]} >= 20)) || fail "only ${others[*]}"
 	options_match postern.1 "${others[@]}"
 	"$BUILD/posternd" --help >"$HELP/posternd"
@@ -143,6 +143,7 @@ day() {
 	for block in [0-9]*; do
 		if grep -q '^SELECT' "$block"; then
 			run -0 --separate-stderr sqlite3 -readonly -box "$DB" ".read $block"
+			# shellcheck disable=SC2154 # set by run
 			equal "messages of $block" "" "$stderr"
 			[[ -n $output ]] || fail "no row for" "$(cat "$block")"
 			echo "$output" >"$output_of-$block"
