@@ -120,7 +120,7 @@ day() {
 		for i in range(150):
 		    label = hashlib.sha256(bytes([i])).hexdigest()[:40].encode()
 		    sock.sendto(struct.pack(">HHHHHH", i, 256, 1, 0, 0, 0) + bytes([40]) + label + b"\5lab-b\3net\0\0\1\0\1", (sys.argv[1], 53))
-		    time.sleep(0.02)
+		    time.sleep(0.008)
 	PYTHON
 	postern allow task1 www.lab-b.net --for 1s
 	log_has task1 '.event == "grant_expired"'

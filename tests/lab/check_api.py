@@ -24,7 +24,8 @@ def read(path):
 
 class Spec:
     def __init__(self, path):
-        self.root = yaml.safe_load(read(path))
+        # The loader in C, where there is one: it takes a tenth of the time.
+        self.root = yaml.load(read(path), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
     def resolve(self, schema):
         """References followed, allOf put together; the later part's members win."""
