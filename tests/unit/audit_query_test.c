@@ -841,7 +841,7 @@ test_more_keys_than_a_statement_takes(void **state)
 	struct query_filter filter = {.terms = terms, .term_count = QUERY_TERMS_MAX};
 	struct store *store = make_fields();
 	struct query *query = open_query();
-	char name[32];
+	char name[48];
 
 	(void)state;
 	for (size_t i = 0; i < filter.term_count; i++) {
