@@ -49,13 +49,14 @@ udp_receive(struct dns_udp *udp)
 	return true;
 }
 
+/* The kernel's count, or known, the last one, where it tells none. */
 static uint32_t
-udp_dropped(int fd)
+udp_dropped(int fd, uint32_t known)
 {
 	uint32_t info[SK_MEMINFO_VARS] = {0};
 	socklen_t len = sizeof(info);
 
-	return getsockopt(fd, SOL_SOCKET, SO_MEMINFO, info, &len) < 0 ? 0 : info[SK_MEMINFO_DROPS];
+	return getsockopt(fd, SOL_SOCKET, SO_MEMINFO, info, &len) < 0 ? known : info[SK_MEMINFO_DROPS];
 }
 
 /* Datagrams that came while the socket's queue was full (or with a wrong checksum) are gone, and nobody is answered; yet
@@ -64,7 +65,7 @@ static void
 udp_count_dropped(struct dns_udp *udp)
 {
 	const struct dns_origin origin = {.transport = IPPROTO_UDP, .src = udp->last_src};
-	uint32_t total = udp_dropped(udp->source.fd);
+	uint32_t total = udp_dropped(udp->source.fd, udp->dropped);
 	uint32_t dropped = total - udp->dropped; /* wraps as the kernel's does */
 
 	if (dropped == 0)
@@ -134,7 +135,7 @@ udp_start(struct dns_server *server, struct dns_udp *udp, int fd)
 {
 	pktinfo_prepare(fd);
 	udp->server = server;
-	udp->dropped = udp_dropped(fd); /* an earlier gateway's */
+	udp->dropped = udp_dropped(fd, 0); /* an earlier gateway's */
 	udp->source.fd = fd;
 	udp->source.handler = udp_handler;
 	udp->pause.handler = udp_rested_handler;

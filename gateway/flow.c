@@ -317,7 +317,7 @@ flow_linger(struct flow *flow)
 		return;
 	flow->lingered += n > 0 ? (size_t)n : 0;
 	if (n <= 0 || flow->lingered > FLOW_LINGER_BYTES_MAX)
-		flow_end(flow, END_REFUSED, VERDICT_DENIED, REASON_ALLOWED, false);
+		flow_end(flow, END_REFUSED, VERDICT_DENIED, REASON_INTERNAL_ERROR, false); /* recorded before */
 }
 
 /* Why a socket died, as a record says it. */
@@ -506,7 +506,7 @@ flow_timer_handler(struct loop_timer *timer)
 			flow_end(flow, END_CONNECT_FAILED, VERDICT_FAILED, REASON_UPSTREAM_ERROR, true);
 		break;
 	case FLOW_LINGERING:
-		flow_end(flow, END_REFUSED, VERDICT_DENIED, REASON_ALLOWED, false);
+		flow_end(flow, END_REFUSED, VERDICT_DENIED, REASON_INTERNAL_ERROR, false); /* recorded before */
 		break;
 	case FLOW_RELAYING:
 		flow_http_late(flow);
