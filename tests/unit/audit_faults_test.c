@@ -89,7 +89,7 @@ batch_records(int batch, struct record *records)
 		records[n++] = fixture_sandbox(FIXTURE_SANDBOX, "task1");
 	n += batch_flows(batch, records + n);
 	for (int i = 0; i < 6; i++)
-		records[n++] = fixture_dns((uint64_t)(batch * 100 + 30 + i), "registry.npmjs.org", 18);
+		records[n++] = fixture_dns((uint64_t)(batch * 100 + 30 + i), "registry.lab-a.com", 18);
 	records[n++] = fixture_event((uint64_t)(batch * 100 + 50), EVENT_POLICY, "{\"change\":[\"+allow x.example\"]}");
 	if (batch == BATCHES - 2) {
 		records[n].kind = RECORD_GAP;
