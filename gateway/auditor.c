@@ -101,6 +101,7 @@ auditor_fail(const struct error *why)
 	auditor.batch = 0;
 	loop_timer_stop(auditor.loop, &auditor.lazy_timer);
 	loop_timer_set(auditor.loop, &auditor.retry_timer, AUDITOR_RETRY_MS);
+	auditor_prune_lost();
 	auditor_sender_all_lost();
 }
 

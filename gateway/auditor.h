@@ -54,6 +54,8 @@ void auditor_state_tell(const struct store *store, struct ipc *keeper);
 
 /* auditor_prune.c */
 void auditor_prune_start(struct loop *loop, const struct options *options);
+/* The batch is lost. */
+void auditor_prune_lost(void);
 
 /* auditor_sender.c */
 

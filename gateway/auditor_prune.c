@@ -77,6 +77,14 @@ prune_end_run(void)
 	prune.rows = 0;
 }
 
+void
+auditor_prune_lost(void)
+{
+	/* What the batch had dropped is there again, and perhaps the event that told of more is not: the next one counts anew. */
+	prune.event.kind = 0;
+	prune.rows = 0;
+}
+
 /* 1: there may be more to do; 0: not now. */
 static int
 prune_step(struct store *store)

@@ -7,8 +7,8 @@
 #include "audit/verify.h"
 
 #include "base/clock.h"
+#include "tests/bench/figures.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,34 +23,6 @@
 /* Of processor time, which a busy machine does not change much. */
 #define RECORD_US_MAX 60
 #define VERIFY_US_MAX 20
-
-static bool missed;
-
-static void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
-
-static void
-fail(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-	exit(2);
-}
-
-static void
-show(const char *what, double value, const char *unit, double most)
-{
-	bool over = most > 0 && value > most;
-
-	printf("%-44s %10.3f %s", what, value, unit);
-	if (most > 0)
-		printf("  (at most %g)%s", most, over ? "  MISSED" : "");
-	printf("\n");
-	missed = missed || over;
-}
 
 static struct record
 record_open(uint64_t counter)

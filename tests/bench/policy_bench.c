@@ -4,8 +4,8 @@
 #include "policy/snapshot.h"
 
 #include "base/clock.h"
+#include "tests/bench/figures.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,34 +20,6 @@
 
 #define COMPILE_MS_MAX 1000
 #define DECISION_NS_MAX 1000
-
-static bool missed;
-
-static void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
-
-static void
-fail(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-	exit(2);
-}
-
-static void
-show(const char *what, double value, const char *unit, double most)
-{
-	bool over = most > 0 && value > most;
-
-	printf("%-44s %10.3f %s", what, value, unit);
-	if (most > 0)
-		printf("  (at most %g)%s", most, over ? "  MISSED" : "");
-	printf("\n");
-	missed = missed || over;
-}
 
 /* Hosts, wildcards and subtrees below 997 domains, a tenth of them denied. */
 static char *

@@ -229,15 +229,29 @@ test_an_empty_log_passes(void **state)
 	assert_int_equal(result.links, 0);
 }
 
+/* What is done to a fresh log, and the record that must be named. */
+struct tampering {
+	const char *sql;
+	unsigned int table;
+	int64_t seq;
+};
+
+static void
+tamper_each(const struct tampering *cases, size_t count, enum verify_fault fault)
+{
+	for (size_t i = 0; i < count; i++) {
+		verify_make();
+		tamper(cases[i].sql);
+		verify_finds(fault, cases[i].table, cases[i].seq);
+		fixture_shell("rm -f \"$DB\"*");
+	}
+}
+
 /* Each table's rows: changed, removed, inserted. */
 static void
 test_a_changed_row_is_named(void **state)
 {
-	static const struct {
-		const char *sql;
-		unsigned int table;
-		int64_t seq;
-	} cases[] = {
+	static const struct tampering cases[] = {
 	    {"UPDATE connections SET name = 'evil.example' WHERE seq = 6", CHAIN_CONNECTIONS, SEQ_FLOW_2},
 	    {"UPDATE connections SET bytes_out = 0 WHERE seq = 7", CHAIN_CONNECTIONS, SEQ_CLOSE},
 	    {"UPDATE connections SET sandbox_id = 5 WHERE seq = 9", CHAIN_CONNECTIONS, SEQ_FLOW_3},
@@ -249,23 +263,14 @@ test_a_changed_row_is_named(void **state)
 	    {"UPDATE accounts SET seq = 5, final = 1", CHAIN_ACCOUNTS, SEQ_ACCOUNT},
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		verify_make();
-		tamper(cases[i].sql);
-		verify_finds(VERIFY_CHANGED, cases[i].table, cases[i].seq);
-		fixture_shell("rm -f \"$DB\"*");
-	}
 	(void)state;
+	tamper_each(cases, sizeof(cases) / sizeof(cases[0]), VERIFY_CHANGED);
 }
 
 static void
 test_a_removed_row_is_named(void **state)
 {
-	static const struct {
-		const char *sql;
-		unsigned int table;
-		int64_t seq;
-	} cases[] = {
+	static const struct tampering cases[] = {
 	    {"DELETE FROM connections WHERE seq = 6", CHAIN_CONNECTIONS, SEQ_FLOW_2},
 	    {"DELETE FROM connections WHERE seq = 7", CHAIN_CONNECTIONS,
 		SEQ_FLOW}, /* its first link is the first bad */
@@ -275,13 +280,8 @@ test_a_removed_row_is_named(void **state)
 	    {"DELETE FROM accounts", CHAIN_ACCOUNTS, SEQ_ACCOUNT},
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		verify_make();
-		tamper(cases[i].sql);
-		verify_finds(VERIFY_REMOVED, cases[i].table, cases[i].seq);
-		fixture_shell("rm -f \"$DB\"*");
-	}
 	(void)state;
+	tamper_each(cases, sizeof(cases) / sizeof(cases[0]), VERIFY_REMOVED);
 }
 
 static void
