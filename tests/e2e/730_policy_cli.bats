@@ -66,13 +66,13 @@ for cut in json.load(sys.stdin)["cut"]:
 }
 
 @test "F-33: apply --dry-run names exactly the connections that apply then cuts, and changes nothing" {
-	local held dry applied
-	for held in 1 2 3; do
-		guest task nc echo.lab-site.org 7 < <(sleep 30) >/dev/null 2>&1 3>&- &
-	done
-	guest task curl -sS --limit-rate 2k -m 25 -o /dev/null https://news.lab-site.org/big >/dev/null 2>&1 3>&- &
-	three() { [[ $(postern show task -o json | jq '.flows // .connections // 0') -ge 3 ]]; }
-	wait_for 10 three
+	local dry applied
+	# Three that the new policy cuts, and one that it does not.
+	background guest task "$LAB_DIR/hold.py" "$LAB/tmp/held" tcp:echo.lab-site.org:7/4 tcp:echo.lab-site.org:7/4 \
+		tcp:echo.lab-site.org:7/6 tls:news.lab-site.org:443/4
+	four() { (($(grep -c '"event": "open"' "$LAB/tmp/held") == 4)); }
+	wait_for 10 four
+	equal "open" 4 "$(postern show task -o json | jq .flows)"
 	run -0 postern policy apply task "$LAB/tmp/narrow.yaml" --dry-run -o json
 	dry=$(cut_of)
 	equal "would be cut" 3 "$(jq '.cut_count' <<<"$output")"
@@ -82,6 +82,10 @@ for cut in json.load(sys.stdin)["cut"]:
 	run -0 postern policy apply task "$LAB/tmp/narrow.yaml" -o json
 	applied=$(cut_of)
 	equal "cut" "$dry" "$applied"
+	three_ended() { (($(grep -c '"event": "end"' "$LAB/tmp/held") == 3)); }
+	wait_for 10 three_ended
+	background_end
+	equal "the one that goes on" 1 "$(grep -c '"event": "alive"' "$LAB/tmp/held")"
 	# Nothing else ended by it, and all of these did.
 	log_has task '.end == "policy"'
 	ended() { [[ $(log_json task | jq -r 'select(.end == "policy") | "\(.id) \(.name) \(.dport)"' | sort) == "$1" ]]; }
