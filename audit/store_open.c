@@ -3,8 +3,10 @@
 
 #include "audit/integrity.h"
 #include "audit/schema.h"
+#include "audit/schema_check.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,6 +55,8 @@ store_configure(struct store *store, struct error *err)
 	sqlite3_busy_timeout(store->db, STORE_BUSY_MS);
 	sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 	sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	/* None of ours, and one of somebody else's could change a row between its insert and its link. */
+	sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
 	if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_PERSIST_WAL, &one) != SQLITE_OK)
 		return schema_error(err, store->db, store->file.path);
 	return store_exec(store,
@@ -94,6 +98,40 @@ store_rewrite_log(struct store *store, struct error *err)
 	return 0;
 }
 
+/* Whatever is not as we make it is somebody else's doing. A table of another shape may lose rows by itself: the file is not
+ * written any more. All else is made anew. */
+static int
+store_mend(struct store *store, sqlite3 *reference, struct store_opening *opening, struct error *err)
+{
+	char what[SCHEMA_CHECK_TEXT_MAX];
+	bool table;
+	int rc = schema_check(store->db, reference, what, &table);
+
+	if (rc == SQLITE_OK && what[0] == '\0')
+		return 0;
+	if (rc == SQLITE_OK && table)
+		return error_set(err, ERROR_CORRUPT, "%s: %s", store->file.path, what);
+	if (rc == SQLITE_OK)
+		rc = schema_mend(store->db, reference);
+	if (rc != SQLITE_OK)
+		return schema_error(err, store->db, store->file.path);
+	snprintf(opening->changed, sizeof(opening->changed), "%s", what);
+	return 0;
+}
+
+static int
+store_check_schema(struct store *store, struct store_opening *opening, struct error *err)
+{
+	sqlite3 *reference = schema_reference_open(err);
+	int rc;
+
+	if (reference == NULL)
+		return -1;
+	rc = store_mend(store, reference, opening, err);
+	sqlite3_close(reference);
+	return rc;
+}
+
 /* Tables as they should be, in WAL mode. ERROR_CORRUPT: not ours to mend. */
 static int
 store_load(struct store *store, struct store_opening *opening, struct error *err)
@@ -125,7 +163,7 @@ store_load(struct store *store, struct store_opening *opening, struct error *err
 	}
 	if (state == SCHEMA_OLDER && schema_migrate(store->db, err) < 0)
 		return -1;
-	if (schema_fill_words(store->db, err) < 0)
+	if (store_check_schema(store, opening, err) < 0 || schema_fill_words(store->db, err) < 0)
 		return -1;
 	store_file_leave(&store->file, STORE_MARK_OPEN);
 	return 0;

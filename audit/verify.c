@@ -20,6 +20,7 @@
 
 #include "audit/prune.h"
 #include "audit/schema.h"
+#include "audit/schema_check.h"
 #include "audit/seal_table.h"
 
 #include <errno.h>
@@ -225,11 +226,46 @@ verify_check_sandbox(struct verify *v)
 	return rc == SQLITE_ROW ? 0 : verify_fail(v, rc);
 }
 
+/* A finding about the file as a whole: any about a record tells more. */
+static void
+verify_find_in_file(struct verify *v, const char *what, const char *meaning)
+{
+	if (what[0] != '\0')
+		verify_find(v, VERIFY_CHANGED, 0, 0, 0, INT64_MAX, "%s: %s", what, meaning);
+}
+
+/* Views, triggers, indexes and the words behind the numbers are under no seal, and who reads the log believes them. */
+static int
+verify_schema(struct verify *v)
+{
+	char what[SCHEMA_CHECK_TEXT_MAX];
+	bool table;
+	int rc;
+
+	v->reference = schema_reference_open(v->err);
+	if (v->reference == NULL)
+		return -1;
+	rc = schema_check(v->file.db, v->reference, what, &table);
+	if (rc != SQLITE_OK)
+		return verify_fail(v, rc);
+	if (what[0] != '\0' && table)
+		return error_set(
+		    v->err, ERROR_CORRUPT, "%s: %s; it cannot be read as an audit log", v->file.path, what);
+	v->schema_ours = what[0] == '\0';
+	verify_find_in_file(v, what, "what the log is asked may be answered wrong");
+	rc = schema_check_words(v->file.db, v->reference, what);
+	verify_find_in_file(v, what, "views show another word");
+	return rc == SQLITE_OK ? 0 : verify_fail(v, rc);
+}
+
 static int
 verify_start(struct verify *v)
 {
-	int rc = seal_table_log_id(v->file.db, v->result->log_id);
+	int rc;
 
+	if (verify_schema(v) < 0)
+		return -1;
+	rc = seal_table_log_id(v->file.db, v->result->log_id);
 	if (rc == SQLITE_CORRUPT)
 		return error_set(
 		    v->err, ERROR_CORRUPT, "%s has lost its log_id: nothing in it can be verified", v->file.path);
@@ -268,6 +304,7 @@ verify_run(const char *path, const struct verify_options *options, struct verify
 	rc = v.chain == NULL ? error_sys(err, ENOMEM, "%s", path) : verify_all(&v);
 	verify_accounts_free(v.accounts);
 	chain_free(v.chain);
+	sqlite3_close(v.reference);
 	open_close(&v.file);
 	return rc;
 }

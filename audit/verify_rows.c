@@ -2,10 +2,11 @@
 /* Every row, in the order of ids and from the tables themselves: an index that somebody damaged must not hide one. */
 #include "audit/verify_steps.h"
 
-#include <jansson.h>
-#include <stdio.h>
+#include "audit/schema_check.h"
 
-/* Columns behind those of row and link: whatever the table's step needs. */
+#include <jansson.h>
+
+/* Columns behind those of row, link and indexes: whatever the table's step needs. */
 static const char *const rows_columns[] = {
     [CHAIN_CONNECTIONS] = "t.sandbox_id, t.verdict, t.count, t.last_ts IS NOT NULL",
     [CHAIN_DNS] = "t.sandbox_id, t.verdict, t.count, 0",
@@ -16,7 +17,9 @@ static const char *const rows_columns[] = {
 _Static_assert(sizeof(rows_columns) / sizeof(rows_columns[0]) == CHAIN_TABLE_MAX, "columns of each table");
 
 /* First of these columns. */
-#define ROWS_OWN 4
+#define ROWS_OWN 5
+/* Every index leads to the row. */
+#define ROWS_INDEXED 4
 
 /* Does the event say that something may be missing: records that were lost, a process that ended with what it knew, another
  * file before this one, or a hand at its end? */
@@ -116,6 +119,9 @@ rows_row(struct verify *v, sqlite3_stmt *row, unsigned int table)
 {
 	v->result->rows[table]++;
 	rows_check_number(v, row, table);
+	if (sqlite3_column_int(row, ROWS_INDEXED) == 0)
+		verify_find(v, VERIFY_CHANGED, table, sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1), 0,
+		    "is left out of an index: a question to the log may not find it");
 	rows_own(v, row, (enum chain_table)table);
 }
 
@@ -148,18 +154,35 @@ rows_page(struct verify *v, sqlite3_stmt *rows, unsigned int table, int64_t *nex
 }
 
 static int
+rows_prepare(struct verify *v, unsigned int table, sqlite3_stmt **ret_rows)
+{
+	sqlite3_str *sql = sqlite3_str_new(v->file.db);
+	char *text;
+	int rc = SQLITE_OK;
+
+	sqlite3_str_appendall(sql, "SELECT t.id, t.seq, c.tbl, c.id, ");
+	if (v->schema_ours)
+		rc = schema_append_index_probe(v->reference, chain_table_name(table), sql);
+	else
+		sqlite3_str_appendall(sql, "1");
+	sqlite3_str_appendf(sql,
+	    ", %s FROM %s t NOT INDEXED LEFT JOIN chain c ON c.seq = t.seq WHERE t.id >= ?1 ORDER BY t.id LIMIT ?2",
+	    rows_columns[table], chain_table_name(table));
+	text = sqlite3_str_finish(sql);
+	if (rc == SQLITE_OK)
+		rc = text == NULL ? SQLITE_NOMEM : sqlite3_prepare_v2(v->file.db, text, -1, ret_rows, NULL);
+	sqlite3_free(text);
+	return rc == SQLITE_OK ? 0 : verify_fail(v, rc);
+}
+
+static int
 rows_table(struct verify *v, unsigned int table)
 {
 	sqlite3_stmt *rows;
 	int64_t next = INT64_MIN;
-	char sql[512];
 	int rc;
 
-	snprintf(sql, sizeof(sql),
-	    "SELECT t.id, t.seq, c.tbl, c.id, %s FROM %s t NOT INDEXED LEFT JOIN chain c ON c.seq = t.seq "
-	    "WHERE t.id >= ?1 ORDER BY t.id LIMIT ?2",
-	    rows_columns[table], chain_table_name(table));
-	if (verify_prepare(v, sql, &rows) < 0)
+	if (rows_prepare(v, table, &rows) < 0)
 		return -1;
 	do
 		rc = rows_page(v, rows, table, &next);

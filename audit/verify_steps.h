@@ -19,6 +19,8 @@ struct verify {
 	struct verify_result *result;
 	struct error *err;
 	struct chain *chain;
+	sqlite3 *reference; /* what postern makes: schema and words */
+	bool schema_ours;   /* the file has the same: its indexes can be asked */
 	const struct seal_key *keys; /* that count */
 	size_t key_count;
 	struct seal_key own_keys[VERIFY_KEYS_MAX]; /* of the file */

@@ -65,7 +65,7 @@ static struct {
 	char still_why[256];   /* last said about it */
 	bool had_one;          /* it was open before */
 	bool replaced_pending; /* the event about it is not in the file yet */
-	bool tampered_pending; /* another program changed the log; likewise */
+	char tampered[256];    /* another program changed the log, and how; likewise */
 	struct store_opening opening;
 	struct record_sandbox *carried; /* sandboxes of the file that was lost */
 	size_t carried_count;
@@ -273,8 +273,8 @@ auditor_add_history(struct error *err)
 		if (store_add(auditor.store, &record, err) < 0)
 			return -1;
 	}
-	if (auditor.tampered_pending) {
-		auditor_own_record(&record, EVENT_TAMPERED, json_pack("{s:s}", "log", auditor.out_why));
+	if (auditor.tampered[0] != '\0') {
+		auditor_own_record(&record, EVENT_TAMPERED, json_pack("{s:s}", "log", auditor.tampered));
 		if (store_add(auditor.store, &record, err) < 0)
 			return -1;
 	}
@@ -319,6 +319,14 @@ auditor_note_opening(struct store_opening *opening)
 	auditor.replaced_pending = true;
 }
 
+/* The first that is found, until it is on record. */
+static void
+auditor_note_tampered(const char *how)
+{
+	if (auditor.tampered[0] == '\0')
+		snprintf(auditor.tampered, sizeof(auditor.tampered), "%.255s", how);
+}
+
 static int
 auditor_open(struct error *err)
 {
@@ -326,6 +334,10 @@ auditor_open(struct error *err)
 
 	auditor.store = store_open(auditor.path, &opening, err);
 	auditor_note_opening(&opening);
+	if (opening.changed[0] != '\0') {
+		log_warnx("another program changed the log: %s", opening.changed);
+		auditor_note_tampered(opening.changed);
+	}
 	if (auditor.store == NULL)
 		return -1;
 	store_set_signer(auditor.store, &auditor.signer);
@@ -357,7 +369,8 @@ auditor_resume(struct error *err)
 	free(auditor.carried);
 	auditor.carried = NULL;
 	auditor.carried_count = 0;
-	auditor.replaced_pending = auditor.tampered_pending = false;
+	auditor.replaced_pending = false;
+	auditor.tampered[0] = '\0';
 	auditor.out_since_us = 0;
 	auditor.writable = true;
 	auditor_sender_all_resume();
@@ -397,7 +410,8 @@ auditor_tick_handler(struct loop_timer *timer)
 	if (store_has_batch(auditor.store))
 		auditor_schedule(false);
 	if (store_check(auditor.store, &err) < 0 || store_look(auditor.store, &err) < 0) {
-		auditor.tampered_pending |= store_changed_by_others(auditor.store);
+		if (store_changed_by_others(auditor.store))
+			auditor_note_tampered(err.text);
 		auditor_fail(&err);
 	}
 }

@@ -393,7 +393,68 @@ test_a_row_that_no_index_has_is_named(void **state)
 	    "DROP INDEX events_seq; INSERT INTO events VALUES (99, 50, 0, 1, 14, NULL, '{}');"
 	    "PRAGMA writable_schema = ON; INSERT INTO sqlite_schema SELECT 'index', 'events_seq', 'events', rootpage,"
 	    "'CREATE INDEX events_seq ON events (seq)' FROM sqlite_schema WHERE name = 'accounts_seq'");
-	verify_finds(VERIFY_INSERTED, CHAIN_EVENTS, 50);
+	/* Whose entries the index has instead, the rows before it are not among. */
+	verify_finds(VERIFY_CHANGED, CHAIN_EVENTS, SEQ_EVENT);
+	assert_int_equal(verify_now().faults[VERIFY_INSERTED], 1);
+}
+
+/* The other way round: the row is there, and the index by which it would be found has no entry. */
+#define HIDE_FROM(index, on)                                                                                           \
+	"DROP INDEX " index "; CREATE INDEX " index " ON " on " WHERE seq <> 9; PRAGMA writable_schema = ON;"          \
+	"UPDATE sqlite_schema SET sql = 'CREATE INDEX " index " ON " on "' WHERE name = '" index "'"
+
+static void
+test_a_row_that_is_hidden_from_an_index_is_named(void **state)
+{
+	static const struct tampering cases[] = {
+	    {HIDE_FROM("connections_ts", "connections (ts)"), CHAIN_CONNECTIONS, SEQ_FLOW_3},
+	    {HIDE_FROM("connections_sandbox", "connections (sandbox_id, ts)"), CHAIN_CONNECTIONS, SEQ_FLOW_3},
+	    {HIDE_FROM("connections_dst", "connections (dst, ts)"), CHAIN_CONNECTIONS, SEQ_FLOW_3},
+	    {HIDE_FROM("connections_seq", "connections (seq)"), CHAIN_CONNECTIONS, SEQ_FLOW_3},
+	};
+
+	(void)state;
+	tamper_each(cases, sizeof(cases) / sizeof(cases[0]), VERIFY_CHANGED);
+}
+
+/* What is no row of the chain, and yet what people are shown. */
+static void
+test_a_schema_that_is_not_postern_s_is_told(void **state)
+{
+	static const struct {
+		const char *sql, *text;
+	} cases[] = {
+	    {"DROP VIEW v_log; CREATE VIEW v_log AS SELECT * FROM v_connections WHERE name <> 'b.example'",
+		"view v_log is not as postern makes it"},
+	    {"DROP VIEW v_seals", "view v_seals is missing"},
+	    {"CREATE TRIGGER t AFTER INSERT ON connections BEGIN DELETE FROM connections; END",
+		"trigger t is not one that postern makes"},
+	    {"CREATE INDEX more ON connections (ts) WHERE name IS NULL", "index more is not one that postern makes"},
+	    {"DROP INDEX dns_name", "index dns_name is missing"},
+	    {"CREATE TABLE notes (text)", "table notes is not one that postern makes"},
+	    {"ANALYZE", "table sqlite_stat1 is not one that postern makes"},
+	    {"UPDATE verdicts SET word = CASE id WHEN 0 THEN 'denied' ELSE 'allowed' END WHERE id < 2",
+		"word 0 of table verdicts is not \"allowed\""},
+	    {"UPDATE reasons SET sentence = 'x' WHERE id = 3", "word 3 of table reasons is not \""},
+	    {"DELETE FROM event_kinds WHERE id = 7", "word 7 of table event_kinds is not \"tampered\""},
+	};
+	struct verify_result result;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		verify_make();
+		tamper(cases[i].sql);
+		result = verify_now();
+		assert_int_equal(result.fault_count, 1);
+		assert_int_equal(result.first.fault, VERIFY_CHANGED);
+		assert_int_equal(result.first.table, 0);
+		if (strncmp(result.first.text, cases[i].text, strlen(cases[i].text)) != 0)
+			fail_msg("%s: %s", cases[i].sql, result.first.text);
+		/* A record says more. */
+		tamper("UPDATE connections SET name = 'evil.example' WHERE seq = 6");
+		verify_finds(VERIFY_CHANGED, CHAIN_CONNECTIONS, SEQ_FLOW_2);
+		fixture_shell("rm -f \"$DB\"*");
+	}
 }
 
 static void
@@ -1198,7 +1259,9 @@ static void
 test_hostile_schemas_fail(void **state)
 {
 	static const char *const cases[] = {"DROP TABLE chain", "DROP TABLE seals", "DROP TABLE accounts",
-	    "UPDATE meta SET value = 'x' WHERE key = 'log_id'", "DELETE FROM meta", "PRAGMA application_id = 1"};
+	    "UPDATE meta SET value = 'x' WHERE key = 'log_id'", "DELETE FROM meta", "PRAGMA application_id = 1",
+	    "ALTER TABLE connections ADD COLUMN more TEXT",
+	    "ALTER TABLE connections RENAME TO more; CREATE VIEW connections AS SELECT * FROM more"};
 	const struct verify_options options = {.key_count = 0};
 	struct verify_result result;
 	struct error err;
@@ -1244,6 +1307,8 @@ main(void)
 	    VERIFY_TEST(test_an_inserted_row_is_named),
 	    VERIFY_TEST(test_any_changed_value_is_found),
 	    VERIFY_TEST(test_a_row_that_no_index_has_is_named),
+	    VERIFY_TEST(test_a_row_that_is_hidden_from_an_index_is_named),
+	    VERIFY_TEST(test_a_schema_that_is_not_postern_s_is_told),
 	    VERIFY_TEST(test_numbers_that_were_exchanged),
 	    VERIFY_TEST(test_a_row_that_was_put_back),
 	    VERIFY_TEST(test_digests_that_were_computed_anew),
