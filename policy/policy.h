@@ -85,8 +85,4 @@ int policy_merge(struct policy *base, const struct policy *layer, struct error *
 /* YAML text that policy_parse reads back to the same policy. Owned by the caller; NULL without memory. */
 char *policy_format(const struct policy *policy);
 
-/* The same for people, of what policy_layers_merge made: with each entry's origin, default ports written out, and what
- * bounds it all. Parses, but to less: bounds are comments. */
-char *policy_format_effective(const struct policy *policy);
-
 #endif

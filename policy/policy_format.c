@@ -93,12 +93,10 @@ terms_print(FILE *out, const struct rule *rule)
 }
 
 static void
-rule_print(FILE *out, const struct rule *rule, bool effective)
+rule_print(FILE *out, const struct rule *rule)
 {
 	fprintf(out, "  - ");
 	target_print(out, rule);
-	if (effective && rule->origin[0] != '\0')
-		fprintf(out, "  # %s", rule->origin);
 	fprintf(out, "\n");
 	if (rule->subdomains)
 		fprintf(out, "    subdomains: true\n");
@@ -106,15 +104,13 @@ rule_print(FILE *out, const struct rule *rule, bool effective)
 		fprintf(out, "    shared: true\n");
 	if (rule->range_count > 0)
 		ports_print(out, rule);
-	else if (effective && rule->action == RULE_ALLOW)
-		fprintf(out, "    ports: [80, 443]\n");
 	if (rule->proto == IPPROTO_UDP)
 		fprintf(out, "    udp: true\n");
 	terms_print(out, rule);
 }
 
 static void
-list_print(FILE *out, const struct policy *policy, enum rule_action action, const char *key, bool effective)
+list_print(FILE *out, const struct policy *policy, enum rule_action action, const char *key)
 {
 	bool any = false;
 
@@ -124,34 +120,14 @@ list_print(FILE *out, const struct policy *policy, enum rule_action action, cons
 		if (!any)
 			fprintf(out, "%s:\n", key);
 		any = true;
-		rule_print(out, &policy->rules[i], effective);
+		rule_print(out, &policy->rules[i]);
 	}
-	if (!any && (action == RULE_DENY || policy->has_allow || effective))
+	if (!any && (action == RULE_DENY || policy->has_allow))
 		fprintf(out, "%s: []\n", key);
 }
 
-/* As comments: a policy cannot say of itself that it is bounded. */
 static void
-bounds_print(FILE *out, const struct policy *policy)
-{
-	char word[RULE_TEXT_MAX];
-	bool any = false;
-
-	if (!policy->bounded)
-		return;
-	fprintf(out, "# Of what is allowed below, only what the organisation allows too:\n");
-	for (size_t i = 0; i < policy->rule_count; i++) {
-		if (!policy->rules[i].bound)
-			continue;
-		any = true;
-		fprintf(out, "#   %s  # %s\n", rule_format(&policy->rules[i], word), policy->rules[i].origin);
-	}
-	if (!any)
-		fprintf(out, "#   nothing\n");
-}
-
-static void
-settings_print(FILE *out, const struct policy *policy, bool effective)
+settings_print(FILE *out, const struct policy *policy)
 {
 	fprintf(out, "version: 1\n");
 	if (policy->name[0] != '\0')
@@ -159,15 +135,15 @@ settings_print(FILE *out, const struct policy *policy, bool effective)
 	for (size_t i = 0; i < policy->include_count; i++)
 		fprintf(out, "%s\"preset:%s\"%s", i == 0 ? "include: [" : ", ", policy->includes[i].preset,
 		    i + 1 == policy->include_count ? "]\n" : "");
-	if (policy->mode_set || effective)
+	if (policy->mode_set)
 		fprintf(out, "mode: %s\n", policy->mode == POLICY_MODE_LEARN ? "learn" : "enforce");
-	if (policy->ech_set || effective)
+	if (policy->ech_set)
 		fprintf(out, "ech: %s\n", policy->ech == POLICY_ECH_DENY ? "deny" : "grease-ok");
 	limits_print(out, &policy->limits, "");
 }
 
-static char *
-policy_print(const struct policy *policy, bool effective)
+char *
+policy_format(const struct policy *policy)
 {
 	char *text = NULL;
 	size_t len = 0;
@@ -176,30 +152,13 @@ policy_print(const struct policy *policy, bool effective)
 
 	if (out == NULL)
 		return NULL;
-	if (effective) {
-		fprintf(out,
-		    "# The never list (private ranges, metadata services, the host) is refused before all of this.\n");
-		bounds_print(out, policy);
-	}
-	settings_print(out, policy, effective);
-	list_print(out, policy, RULE_ALLOW, "allow", effective);
-	list_print(out, policy, RULE_DENY, "deny", effective);
+	settings_print(out, policy);
+	list_print(out, policy, RULE_ALLOW, "allow");
+	list_print(out, policy, RULE_DENY, "deny");
 	failed = ferror(out) != 0;
 	if (fclose(out) != 0 || failed) {
 		free(text);
 		return NULL;
 	}
 	return text;
-}
-
-char *
-policy_format(const struct policy *policy)
-{
-	return policy_print(policy, false);
-}
-
-char *
-policy_format_effective(const struct policy *policy)
-{
-	return policy_print(policy, true);
 }

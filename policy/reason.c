@@ -2,7 +2,6 @@
 #include "policy/reason.h"
 
 #include <assert.h>
-#include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -69,13 +68,4 @@ const char *
 reason_sentence(unsigned int reason)
 {
 	return reason < REASON_MAX ? reasons[reason].sentence : "unknown reason";
-}
-
-int
-reason_parse(const char *text)
-{
-	for (unsigned int reason = 0; reason < REASON_MAX; reason++)
-		if (strcmp(reasons[reason].text, text) == 0)
-			return (int)reason;
-	return -1;
 }

@@ -53,7 +53,4 @@ const char *verdict_text(unsigned int verdict);
 /* One short sentence for a person, as in DNS Extended Error text and HTTP 403 bodies ("no rule allows this name"). */
 const char *reason_sentence(unsigned int reason);
 
-/* The value for a word; -1 when there is none. */
-int reason_parse(const char *text);
-
 #endif

@@ -371,36 +371,6 @@ order_of_edits_does_not_matter_to_the_hash(void **state)
 }
 
 static void
-what_is_in_force_is_shown(void **state)
-{
-	static const char expected[] =
-	    "# The never list (private ranges, metadata services, the host) is refused before all of this.\n"
-	    "# Of what is allowed below, only what the organisation allows too:\n"
-	    "#   *.corp.example  # organisation.yaml:4\n"
-	    "version: 1\nname: \"task\"\nmode: enforce\nech: grease-ok\nlimits:\n  connections: 7\n"
-	    "allow:\n"
-	    "  - host: \"*.npmjs.example\"  # preset:npm.yaml:4\n    ports: [80, 443]\n"
-	    "  - host: \"a.example\"  # task.yaml:5\n    subdomains: true\n    ports: [22]\n"
-	    "    expires: 2026-12-01T12:00:00Z\n    uses: 3\n"
-	    "deny:\n"
-	    "  - host: \"b.example\"  # organisation.yaml:6\n";
-	struct policy policy = merged(&(struct texts){.organisation = HEAD
-	    "limits: {connections: 7}\nallow:\n  - host: '*.corp.example'\ndeny:\n  - host: b.example\n",
-	    .sandbox = HEAD "name: task\ninclude: [preset:npm]\nallow:\n  - host: a.example\n    subdomains: true\n"
-			    "    ports: 22\n    expires: 2h\n    uses: 3\n"});
-	char *text = policy_format_effective(&policy);
-	struct policy again;
-
-	(void)state;
-	assert_non_null(text);
-	assert_string_equal(text, expected);
-	assert_int_equal(policy_parse(text, strlen(text), "shown", &again, NULL), 0);
-	policy_free(&again);
-	free(text);
-	policy_free(&policy);
-}
-
-static void
 presets_are_listed(void **state)
 {
 	static const char *const expected[] = {"broken", "doh", "learner", "nested", "npm", "other", "tight"};
@@ -445,7 +415,6 @@ main(void)
 	    cmocka_unit_test(includes_are_found_or_explained),
 	    cmocka_unit_test(expiries_count_from_when_it_was_applied),
 	    cmocka_unit_test(order_of_edits_does_not_matter_to_the_hash),
-	    cmocka_unit_test(what_is_in_force_is_shown),
 	    cmocka_unit_test(presets_are_listed),
 	};
 

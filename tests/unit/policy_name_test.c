@@ -447,7 +447,9 @@ every_error_and_reason_has_words(void **state)
 	for (unsigned int error = 0; error < NAME_ERROR_MAX; error++)
 		assert_true(strlen(name_error_text((enum name_error)error)) > 5);
 	for (unsigned int reason = 0; reason < REASON_MAX; reason++) {
-		assert_int_equal(reason_parse(reason_text(reason)), reason);
+		assert_string_not_equal(reason_text(reason), "?");
+		for (unsigned int other = 0; other < reason; other++)
+			assert_string_not_equal(reason_text(reason), reason_text(other));
 		assert_true(strlen(reason_sentence(reason)) > 10);
 		/* Extended DNS errors and 403 bodies are short. */
 		assert_true(strlen(reason_sentence(reason)) < 80);
@@ -457,8 +459,6 @@ every_error_and_reason_has_words(void **state)
 	assert_string_equal(reason_text(REASON_MAX), "?");
 	assert_string_equal(reason_text(12345), "?");
 	assert_string_equal(verdict_text(VERDICT_MAX), "?");
-	assert_int_equal(reason_parse("no such reason"), -1);
-	assert_int_equal(reason_parse(""), -1);
 }
 
 int
