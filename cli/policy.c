@@ -26,8 +26,8 @@ policy_presets(struct preset_dirs *ret_dirs, struct error *err)
 	return preset_dirs_open(getenv("POSTERN_PRESET_DIR"), ret_dirs, err);
 }
 
-static struct snapshot *
-policy_compile(const char *path, const struct policy *organisation, const struct policy *edits,
+struct snapshot *
+policy_compile_between(const char *path, const struct policy *organisation, const struct policy *edits,
     struct policy_notes *notes, struct error *err)
 {
 	struct policy policy, all;
@@ -58,25 +58,6 @@ policy_compile(const char *path, const struct policy *organisation, const struct
 	return snapshot;
 }
 
-struct snapshot *
-policy_compile_file(const char *path, struct error *err)
-{
-	return policy_compile_noted(path, NULL, err);
-}
-
-struct snapshot *
-policy_compile_noted(const char *path, struct policy_notes *notes, struct error *err)
-{
-	return policy_compile(path, NULL, NULL, notes, err);
-}
-
-struct snapshot *
-policy_compile_between(
-    const char *path, const struct policy *organisation, const struct policy *edits, struct error *err)
-{
-	return policy_compile(path, organisation, edits, NULL, err);
-}
-
 /* On stderr, as errors are: an editor jumps there all the same. */
 static void
 policy_print_notes(const char *path, const struct policy_notes *notes)
@@ -101,7 +82,7 @@ policy_check(int argc, char **argv)
 	for (size_t i = 0; i < command.words.count; i++) {
 		struct policy_notes notes = {.notes = NULL};
 		struct error err;
-		struct snapshot *snapshot = policy_compile_noted(command.words.items[i], &notes, &err);
+		struct snapshot *snapshot = policy_compile_between(command.words.items[i], NULL, NULL, &notes, &err);
 		char date[SHARED_DATE_MAX];
 
 		if (snapshot == NULL) {
@@ -136,7 +117,7 @@ policy_rules_of(const char *what, struct error *err)
 		json_decref(answer);
 		return rules;
 	}
-	snapshot = policy_compile_file(what, err);
+	snapshot = policy_compile_between(what, NULL, NULL, NULL, err);
 	if (snapshot == NULL)
 		return NULL;
 	rules = json_array();

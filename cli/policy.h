@@ -7,12 +7,10 @@
 #include "policy/layers.h"
 #include "policy/snapshot.h"
 
-/* Read a file and compile it with its presets, as posternd would without an organisation's policy. NULL on failure. */
-struct snapshot *policy_compile_file(const char *path, struct error *err);
-/* The same between an organisation's policy and live edits, either may be NULL. */
+/* Read a file and compile it with its presets, as posternd would, between an organisation's policy and live edits, either of
+ * which may be NULL. What deserves a second look in it is added to *notes (NULL: not asked for). NULL on failure; the caller
+ * closes the snapshot. */
 struct snapshot *policy_compile_between(const char *path, const struct policy *organisation, const struct policy *edits,
-    struct error *err);
-/* The same alone, with what deserves a second look added to *notes (NULL: not asked for). */
-struct snapshot *policy_compile_noted(const char *path, struct policy_notes *notes, struct error *err);
+    struct policy_notes *notes, struct error *err);
 
 #endif

@@ -362,7 +362,7 @@ replay_run(const char *path, const struct replay_layers *layers, const struct hi
 {
 	struct replay replay = {.policy = policy_compile_between(path,
 				    layers->has_organisation ? &layers->organisation : NULL,
-				    layers->has_edits ? &layers->edits : NULL, err),
+				    layers->has_edits ? &layers->edits : NULL, NULL, err),
 	    .now_us = clock_real_us()};
 	int rc = replay.policy == NULL ? -1 : history_read(source, replay_handle_row, &replay, err);
 

@@ -24,7 +24,8 @@
 /* Users of a daemon that was never installed: any three that nobody has. */
 #define RUN_DAEMON_UID_FIRST 61185
 
-const char *
+/* Path of the posternd that belongs to this postern; static storage, or NULL. */
+static const char *
 run_daemon_path(void)
 {
 	static char path[PATH_MAX + 16];

@@ -9,7 +9,4 @@
  * it answers. Its messages go to log_path. 0, or -1 with the end of what it said. */
 int run_daemon_start(const char *log_path, struct error *err);
 
-/* Path of the posternd that belongs to this postern; static storage, or NULL. Also for `doctor`. */
-const char *run_daemon_path(void);
-
 #endif

@@ -107,7 +107,8 @@ query_reply(struct dns_query *query)
 	free(bytes);
 }
 
-void
+/* End the query: reply, record, free at the end of the round. */
+static void
 dns_query_finish(struct dns_query *query, enum verdict verdict, enum reason reason, uint16_t rcode, uint16_t ede)
 {
 	struct dns_conn *conn = query->origin.conn;

@@ -75,9 +75,7 @@ struct dns_query {
 	char detail[128];
 };
 
-/* End the query: reply, record, free at the end of the round. */
-void dns_query_finish(struct dns_query *query, enum verdict verdict, enum reason reason, uint16_t rcode, uint16_t ede);
-/* It was allowed; with or without data. */
+/* End the query as allowed, with or without data: reply, record, free at the end of the round. */
 void dns_query_finish_allowed(struct dns_query *query, uint16_t rcode, bool data);
 void dns_query_finish_denied(struct dns_query *query, enum reason reason);
 /* Our own fault: SERVFAIL, internal_error. why goes to the record. */

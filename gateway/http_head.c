@@ -144,7 +144,9 @@ http_authority_host(struct reader *text, struct http_authority *authority, const
 	return REASON_HOST_MISMATCH;
 }
 
-enum reason
+/* The authority of a Host field or an absolute target; all of the reader. ret_detail says why not. The reason is
+ * HTTP_MALFORMED for syntax and HOST_MISMATCH for what is no host name. */
+static enum reason
 http_authority_parse(struct reader text, struct http_authority *ret_authority, const char **ret_detail)
 {
 	struct http_authority authority = {.port = HTTP_PORT};

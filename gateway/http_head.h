@@ -42,10 +42,6 @@ struct http_head {
 	const char *detail;
 };
 
-/* The authority of a Host field or an absolute target; all of the reader. ret_detail says why not. The reason is
- * HTTP_MALFORMED for syntax and HOST_MISMATCH for what is no host name. */
-enum reason http_authority_parse(struct reader text, struct http_authority *ret_authority, const char **ret_detail);
-
 /* Each takes a line without its CRLF and answers whether the head may go on; otherwise reason and detail are set.
  * first: no request went before on this connection, so that other protocols are told from broken HTTP. */
 bool http_head_request_line(struct http_head *head, struct reader line, bool first);

@@ -61,7 +61,7 @@ keeper_next_epoch(void)
 	return last;
 }
 
-void
+static void __attribute__((format(printf, 3, 4)))
 keeper_event(enum event_kind kind, int64_t sandbox, const char *fmt, ...)
 {
 	struct record record;
@@ -301,7 +301,8 @@ keeper_watch_sandbox(struct keeper_sandbox *sandbox, void *context)
 
 		if (tap_ranges_set(sandbox->tap, ranges, count, &err) < 0)
 			log_warnx("%s: %s", tap_config(sandbox->tap)->name, err.text);
-		log_warnx("%s: somebody changed its nftables rules; they are as they were", tap_config(sandbox->tap)->name);
+		log_warnx(
+		    "%s: somebody changed its nftables rules; they are as they were", tap_config(sandbox->tap)->name);
 		keeper_event(EVENT_TAMPERED, sandbox->id, "{\"repaired\":true}");
 	}
 	sandbox->tampered = true;

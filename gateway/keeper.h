@@ -108,7 +108,6 @@ extern struct keeper keeper;
 /* The next epoch: RECORD_EPOCH_SPAN later than any this state directory has seen, at least. Exits when it cannot be
  * stored. */
 uint64_t keeper_next_epoch(void);
-void keeper_event(enum event_kind kind, int64_t sandbox, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* A role became ready, or is gone: set-up and stop go on. */
 void keeper_role_ready(struct keeper_role *role);
 void keeper_role_gone(struct keeper_role *role, int wait_status);

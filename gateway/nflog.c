@@ -32,7 +32,8 @@ static const char *const nflog_prefixes[] = {
 };
 static_assert(sizeof(nflog_prefixes) / sizeof(nflog_prefixes[0]) == TAP_COUNTER_MAX, "a prefix for each counter");
 
-bool
+/* The class for a log prefix. False for one that is not ours. */
+static bool
 nflog_class(const void *prefix, size_t len, enum tap_counter *ret_class)
 {
 	for (size_t i = 0; i < TAP_COUNTER_MAX; i++)

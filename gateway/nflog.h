@@ -23,9 +23,6 @@ struct nflog_packet {
 	uint16_t sport, dport; /* 0 where there are none or the copy is too short */
 };
 
-/* The class for a log prefix ("spoofed", "never", "tcp", "udp", "icmp", "proto"). False for any other. */
-bool nflog_class(const void *prefix, size_t len, enum tap_counter *ret_class);
-
 /* Read a packet that begins at its IP header and may be cut anywhere. Fills all members but class and ethertype; what
  * cannot be read stays zero. */
 void nflog_read_ip(const void *bytes, size_t len, struct nflog_packet *ret_packet);

@@ -122,7 +122,8 @@ read_ports(struct parse *p, struct entry *entry)
 	return 0;
 }
 
-int
+/* true or false, unquoted. *ret_value is written only when it is one. */
+static int
 parse_flag(struct parse *p, bool *ret_value)
 {
 	bool ok;

@@ -246,7 +246,8 @@ rule_add_ports(struct rule *rule, const char *text, size_t len, struct error *er
 	return range_add(rule, range, err);
 }
 
-int
+/* Parse "22", "8000-8010" and lists of them ("22,443"), optional "/udp" or "/tcp" at the end. */
+static int
 rule_parse_ports(struct rule *rule, const char *text, size_t len, struct error *err)
 {
 	const char *end = text + len, *item = text, *comma;

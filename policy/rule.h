@@ -64,9 +64,6 @@ int rule_parse(enum rule_action action, const char *word, struct rule *ret_rule,
 /* Checks shared by the word form and YAML: never list, ports, UDP 443 and 53, limits. Returns 0 or -1. */
 int rule_check(const struct rule *rule, struct error *err);
 
-/* Parse "22", "8000-8010" and lists of them ("22,443"), optional "/udp" or "/tcp" at the end. */
-int rule_parse_ports(struct rule *rule, const char *text, size_t len, struct error *err);
-
 /* The parts of YAML's entries. text is a host name or "*." and one; an address or a prefix; "KP"; "64500"; "22" or "8000-8010" (added to
  * the ranges that are there, kept sorted and merged). 0 or -1 with a text that says how to mend it. */
 int rule_set_host(struct rule *rule, const char *text, size_t len, struct error *err);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint64_t
+static uint64_t
 snap_hash_name(uint64_t seed, const char *name, size_t len)
 {
 	uint64_t hash = snap_hash_start(seed);

@@ -155,7 +155,6 @@ snap_hash_end(uint64_t hash)
 	return hash ^ hash >> 32;
 }
 
-uint64_t snap_hash_name(uint64_t seed, const char *name, size_t len);
 uint64_t snap_hash_prefix(uint64_t seed, const struct prefix *prefix);
 uint64_t snap_hash_place(uint64_t seed, uint32_t place);
 uint64_t snap_hash_rule(const struct snap_view *view, const struct snap_rule *rule);
