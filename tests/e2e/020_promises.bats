@@ -181,14 +181,17 @@ alow:
 @test "promise 6: refusals are fast and explain themselves" {
 	sandbox p6 --policy "$(policy p6 "$NEWS")"
 	# Refused, and within a quarter of a second by the client's own clock (it takes a tenth of a millisecond; the rest is
-	# for a busy machine): refused_soon WANTED-END CLIENT-WORD...
+	# for a busy machine, and one that stood still has three tries): refused_soon WANTED-END CLIENT-WORD...
 	refused_soon() {
-		local wanted=$1
+		local wanted=$1 try
 		shift
-		run -1 --separate-stderr guest p6 "$LAB_DIR/client.py" "$@"
-		# shellcheck disable=SC2154 # bats sets it
-		jq -e --arg wanted "$wanted" '.end == $wanted and .ms < 250' <<<"$stderr" >/dev/null ||
-			fail "not refused as it should be ($*): $stderr"
+		for try in 1 2 3; do
+			run -1 --separate-stderr guest p6 "$LAB_DIR/client.py" "$@"
+			# shellcheck disable=SC2154 # bats sets it
+			equal "how it ended ($*)" "$wanted" "$(jq -r .end <<<"$stderr")" || return 1
+			! jq -e '.ms < 250' <<<"$stderr" >/dev/null || return 0
+		done
+		fail "not refused soon in $try tries ($*): $stderr"
 	}
 	# DNS says why.
 	guest p6 dig www.lab-b.net >"$LAB/tmp/dig"
@@ -214,13 +217,21 @@ alow:
 	# an order of magnitude, and each has a table of its own of the same size.
 	sandbox one --policy "$(policy p7 "$NEWS")"
 	local before after rules_before rules_after i
-	guest one curl -sS -o /dev/null https://news.lab-site.org/
-	before=$(took guest one curl -sS https://news.lab-site.org/)
+	# Milliseconds of a request, the quickest of five.
+	request() {
+		local i
+		for ((i = 0; i < 5; i++)); do
+			took guest one curl -sS https://news.lab-site.org/
+		done | sort -n | head -n 1
+	}
+	run -0 guest one curl -sS -o /dev/null https://news.lab-site.org/
+	before=$(request)
 	rules_before=$(nsenter --net=/run/netns/postern-one nft list ruleset | wc -l)
 	for ((i = 0; i < 100; i++)); do
 		postern attach "fleet$i" --policy "$LAB/tmp/p7.yaml"
 	done
-	after=$(took guest one curl -sS https://news.lab-site.org/)
+	run -0 guest one curl -sS -o /dev/null https://news.lab-site.org/
+	after=$(request)
 	rules_after=$(nsenter --net=/run/netns/postern-one nft list ruleset | wc -l)
 	((after < before * 10 + 100)) || fail "a request took $before ms alone and $after ms beside a hundred others"
 	((rules_after <= rules_before + 4)) || fail "the table grew from $rules_before to $rules_after lines"
