@@ -31,7 +31,7 @@
 struct keeper keeper;
 
 static struct loop_source keeper_signal_source;
-static struct loop_timer keeper_watch_timer, keeper_stop_timer;
+static struct loop_timer keeper_stop_timer;
 static bool keeper_announced;
 
 uint64_t
@@ -61,7 +61,7 @@ keeper_next_epoch(void)
 	return last;
 }
 
-static void __attribute__((format(printf, 3, 4)))
+void
 keeper_event(enum event_kind kind, int64_t sandbox, const char *fmt, ...)
 {
 	struct record record;
@@ -222,7 +222,7 @@ keeper_kill_all(struct loop_timer *timer)
 	loop_stop(keeper.loop);
 }
 
-static void
+void
 keeper_stop(void)
 {
 	if (keeper.stopping)
@@ -230,7 +230,7 @@ keeper_stop(void)
 	keeper_event(EVENT_DAEMON_STOP, 0, "{}");
 	keeper.stopping = true;
 	sd_notify(0, "STOPPING=1");
-	loop_timer_stop(keeper.loop, &keeper_watch_timer);
+	keeper_watch_stop();
 	loop_timer_stop(keeper.loop, &keeper.control.respawn_timer);
 	loop_timer_stop(keeper.loop, &keeper.auditor.respawn_timer);
 	ipc_send(&keeper.control.ipc, MSG_SHUTDOWN, 0, NULL, 0, NULL, 0);
@@ -255,90 +255,6 @@ keeper_signal_handler(struct loop_source *source, uint32_t events)
 		else
 			keeper_stop();
 	}
-}
-
-/* Only our own sockets belong into a sandbox's namespace. Others get no packet from the guest (the table accepts for
- * transparent ones only); somebody who made one should be heard of all the same. (CASES E-10) */
-static void
-keeper_watch_sockets(struct keeper_sandbox *sandbox)
-{
-	const char *name = tap_config(sandbox->tap)->name;
-	size_t count;
-	struct error err;
-
-	if (tap_foreign_sockets(sandbox->tap, &count, &err) < 0) {
-		log_warnx("%s: %s", name, err.text);
-		return;
-	}
-	if (count > sandbox->foreign_sockets) {
-		log_warnx("%s: %zu sockets in its namespace are not ours", name, count);
-		keeper_event(EVENT_TAMPERED, sandbox->id, "{\"foreign_sockets\":%zu}", count);
-	}
-	sandbox->foreign_sockets = count;
-}
-
-static void
-keeper_watch_sandbox(struct keeper_sandbox *sandbox, void *context)
-{
-	struct error err;
-	const unsigned int *round = context;
-
-	keeper_request_usage_forward(sandbox);
-	/* A look at the sockets costs more than one at the rules: each sandbox in its turn. */
-	if (*round % KEEPER_SOCKETS_ROUNDS == keeper_sandbox_turn(sandbox->id) % KEEPER_SOCKETS_ROUNDS)
-		keeper_watch_sockets(sandbox);
-	if (tap_intact(sandbox->tap)) {
-		sandbox->tampered = false;
-		return;
-	}
-	if (tap_repair(sandbox->tap, &err) < 0) {
-		if (!sandbox->tampered)
-			log_warnx("%s: its rules were changed and cannot be repaired: %s",
-			    tap_config(sandbox->tap)->name, err.text);
-	} else {
-		size_t count;
-		const struct addr_range *ranges = snapshot_ranges(sandbox->snapshot, &count);
-
-		if (tap_ranges_set(sandbox->tap, ranges, count, &err) < 0)
-			log_warnx("%s: %s", tap_config(sandbox->tap)->name, err.text);
-		log_warnx(
-		    "%s: somebody changed its nftables rules; they are as they were", tap_config(sandbox->tap)->name);
-		keeper_event(EVENT_TAMPERED, sandbox->id, "{\"repaired\":true}");
-	}
-	sandbox->tampered = true;
-}
-
-/* A daemon that `postern run` started for itself ends when nobody needs it any more. */
-static bool
-keeper_idle(void)
-{
-	int64_t now_ms = clock_mono_ms();
-
-	if (keeper.sandbox_count > 0 || keeper.busy_ms == 0)
-		keeper.busy_ms = now_ms;
-	return keeper.options->exit_idle_s > 0 && now_ms - keeper.busy_ms > (int64_t)keeper.options->exit_idle_s * 1000;
-}
-
-static void
-keeper_watch_handler(struct loop_timer *timer)
-{
-	static unsigned int round;
-	struct error err;
-
-	if (keeper_idle()) {
-		log_info("no sandbox for %u s: stopping", keeper.options->exit_idle_s);
-		keeper_stop();
-		return;
-	}
-	keeper_sandbox_each(keeper_watch_sandbox, &round);
-	round++;
-	if (keeper.host_chain && !tap_host_chain_present(keeper.host_table)) {
-		log_warnx("somebody removed table inet %s: putting it back", keeper.host_table);
-		keeper_event(EVENT_TAMPERED, 0, "{\"table\":\"%s\"}", keeper.host_table);
-		if (keeper_host_chain(&err) < 0)
-			log_warnx("%s", err.text);
-	}
-	loop_timer_set(keeper.loop, timer, KEEPER_WATCH_MS);
 }
 
 static void
@@ -387,8 +303,7 @@ keeper_run(const struct options *options, char **argv)
 	for (unsigned int i = 0; i < keeper.gateway_count; i++)
 		keeper_role_init(&keeper.gateways[i], MSG_ROLE_GATEWAY, i);
 	keeper_role_spawn(&keeper.auditor);
-	keeper_watch_timer.handler = keeper_watch_handler;
-	loop_timer_set(keeper.loop, &keeper_watch_timer, KEEPER_WATCH_MS);
+	keeper_watch_start();
 	rc = loop_run(keeper.loop);
 	keeper_sandbox_each(keeper_release_sandbox, NULL);
 	if (keeper.host_chain && tap_host_chain_remove(keeper.host_table, &err) < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The keeper's own state, shared by its files: keeper_setup.c (before the first role), keeper.c (life of the daemon),
- * keeper_role.c (children), keeper_sandbox.c (sandboxes), keeper_request.c (what children ask), keeper_totals.c (what they
- * count). */
+ * keeper_role.c (children), keeper_sandbox.c (sandboxes), keeper_watch.c (whether they are as they were made),
+ * keeper_request.c (what children ask), keeper_totals.c (what they count). */
 #ifndef POSTERN_GATEWAY_KEEPER_H
 #define POSTERN_GATEWAY_KEEPER_H
 
@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 
 /* Sandboxes of one daemon. */
@@ -25,8 +26,6 @@
 #define KEEPER_RESPAWN_MS_MAX 5000
 /* How often rules and the host chain are looked at. */
 #define KEEPER_WATCH_MS 500
-/* A sandbox's sockets are looked at every so many of these. */
-#define KEEPER_SOCKETS_ROUNDS 10
 /* Messages waiting for control beyond which usage waits for the next look. */
 #define KEEPER_USAGE_QUEUE_MAX 256
 /* An orderly stop may take this long; then what still runs is killed. */
@@ -59,7 +58,12 @@ struct keeper_sandbox {
 	uint64_t refused_base[TAP_COUNTER_MAX]; /* the counters when its last gateway ended unexpectedly */
 	struct usage_table usage;    /* what was counted, for its next gateway */
 	bool usage_unsent;           /* control has not heard of all of it */
-	size_t foreign_sockets;      /* as last seen */
+	TAILQ_ENTRY(keeper_sandbox) watched, listed; /* of the watch: all; those whose sockets are to be listed */
+	uint32_t looks;              /* that the watch took at it */
+	bool sockets_due;            /* it is in the second list */
+	size_t sockets;              /* in its namespace when they were listed last */
+	int64_t sockets_listed_ms;   /* when that was; 0: never */
+	size_t foreign_sockets;      /* of them, not ours */
 	bool tampered;               /* its rules were found changed; repaired and reported once */
 };
 
@@ -108,9 +112,20 @@ extern struct keeper keeper;
 /* The next epoch: RECORD_EPOCH_SPAN later than any this state directory has seen, at least. Exits when it cannot be
  * stored. */
 uint64_t keeper_next_epoch(void);
+void keeper_event(enum event_kind kind, int64_t sandbox, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* A role became ready, or is gone: set-up and stop go on. */
 void keeper_role_ready(struct keeper_role *role);
 void keeper_role_gone(struct keeper_role *role, int wait_status);
+
+/* Stop in order. */
+void keeper_stop(void);
+
+/* keeper_watch.c */
+void keeper_watch_start(void);
+void keeper_watch_stop(void);
+/* A sandbox is there from now on, or is about to go. */
+void keeper_watch_add(struct keeper_sandbox *sandbox);
+void keeper_watch_remove(struct keeper_sandbox *sandbox);
 
 /* keeper_setup.c */
 /* Everything up to the first role; exits when it cannot be. */
@@ -138,7 +153,7 @@ const char *keeper_role_name(const struct keeper_role *role);
 /* keeper_sandbox.c */
 struct keeper_sandbox *keeper_sandbox_find(int64_t id);
 struct keeper_sandbox *keeper_sandbox_find_name(const char *name); /* looks at each */
-/* A number that spreads sandboxes evenly: over gateways, over rounds of the watch. */
+/* A number that spreads sandboxes evenly: over gateways, over the watch's looks at sockets. */
 size_t keeper_sandbox_turn(int64_t id);
 /* All but the gateway's part. Takes snapshot_fd. NULL with *err on failure, and nothing is left behind. */
 struct keeper_sandbox *keeper_sandbox_attach(const struct msg_attach *attach, int snapshot_fd, struct error *err);

@@ -215,6 +215,7 @@ keeper_sandbox_attach(const struct msg_attach *attach, int snapshot_fd, struct e
 	sandbox->next = keeper.buckets[keeper_bucket(sandbox->id)];
 	keeper.buckets[keeper_bucket(sandbox->id)] = sandbox;
 	keeper.sandbox_count++;
+	keeper_watch_add(sandbox);
 	return sandbox;
 fail:
 	if (sandbox->tap != NULL)
@@ -384,6 +385,7 @@ keeper_sandbox_free(struct keeper_sandbox *sandbox, bool keep)
 		keeper.sandbox_count--;
 		break;
 	}
+	keeper_watch_remove(sandbox);
 	tap_detach(sandbox->tap, keep);
 	snapshot_free(sandbox->snapshot);
 	snapshot_free(sandbox->offered);

@@ -16,10 +16,13 @@
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* Its first line is "sockets: used N", of the namespace alone (since Linux 4.16). */
+#define SOCKDIAG_STAT "/proc/thread-self/net/sockstat"
 #define SOCKDIAG_ANSWER_MAX (32 * 1024)
 /* SYN_RECV and TIME_WAIT are no sockets of any process. */
 #define SOCKDIAG_TCP_STATES (~(1u << TCP_TIME_WAIT | 1u << TCP_SYN_RECV))
@@ -126,6 +129,39 @@ sockdiag_count_raw(const char *path, size_t *count)
 	close(fd);
 	*count += lines > 0 ? lines - 1 : 0;
 	return r;
+}
+
+/* 0 or -errno. */
+static int
+sockdiag_used(size_t *ret_count)
+{
+	char text[128];
+	int fd = open(SOCKDIAG_STAT, O_RDONLY | O_CLOEXEC);
+	ssize_t len;
+
+	if (fd < 0)
+		return -errno;
+	len = read(fd, text, sizeof(text) - 1);
+	if (len < 0)
+		len = -errno;
+	close(fd);
+	if (len < 0)
+		return (int)len;
+	text[len] = '\0';
+	return sscanf(text, "sockets: used %zu", ret_count) == 1 ? 0 : -EBADMSG;
+}
+
+int
+tap_socket_count(struct tap *tap, size_t *ret_count, struct error *err)
+{
+	struct netns_visit visit;
+	int r;
+
+	if (netns_enter(&visit, tap->netns_fd, err) < 0)
+		return -1;
+	r = sockdiag_used(ret_count);
+	netns_leave(&visit);
+	return r < 0 ? error_sys(err, -r, "count the sockets of sandbox %s", tap->config.name) : 0;
 }
 
 int

@@ -122,7 +122,11 @@ int tap_counters(struct tap *tap, uint64_t ret_totals[TAP_COUNTER_MAX], struct e
 bool tap_intact(struct tap *tap);
 int tap_repair(struct tap *tap, struct error *err);
 
-/* Are there sockets in the namespace other than those the tap made and those accepted from them (sock_diag)? */
+/* How many sockets there are in the namespace, of any kind and whoever made them: the kernel's own count, which costs the
+ * same however many the machine has. */
+int tap_socket_count(struct tap *tap, size_t *ret_count, struct error *err);
+/* Are there sockets in the namespace other than those the tap made and those accepted from them (sock_diag)? The kernel
+ * looks through all TCP and UDP sockets of the machine for that: most of a millisecond, and more on a busy one. */
 int tap_foreign_sockets(struct tap *tap, size_t *ret_count, struct error *err);
 
 /* Remove all: sockets, device, file, namespace. Never blocks on RCU in the caller (a thread does).

@@ -7,6 +7,7 @@
 # what else the machine does then meets both, and the ratio of each pair says what the fleet costs.
 import http.client
 import json
+import os
 import random
 import socket
 import statistics
@@ -15,6 +16,11 @@ import time
 
 PAIRS = 300
 RATIO_MAX = 1.25
+# Fewer of these: each leaves the kernel a namespace to take apart.
+ATTACH_PAIRS = 100
+# Of the keeper, which looks at each sandbox's rules twice a second and counts its sockets every five seconds.
+REST_S = 10
+REST_US_MAX = 100
 # What a further sandbox with the large file may take more than one with a small one. A copy would be some 20 MB.
 EXTRA_KIB_MAX = 64
 
@@ -36,7 +42,7 @@ class Api(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
     def ask(self, method, path, body):
-        self.request(method, path, json.dumps(body))
+        self.request(method, path, None if body is None else json.dumps(body))
         answer = self.getresponse()
         text = answer.read()
         if answer.status >= 300:
@@ -44,6 +50,13 @@ class Api(http.client.HTTPConnection):
 
     def attach(self, name, policy):
         self.ask("POST", "/v1/sandboxes", {"name": name, "kind": "tap", "policy": policy})
+
+    def come_and_go(self, name, policy):
+        start = time.perf_counter()
+        self.attach(name, policy)
+        attached = time.perf_counter()
+        self.ask("DELETE", f"/v1/sandboxes/{name}", None)
+        return attached - start, time.perf_counter() - attached
 
     def edit(self, name, method):
         start = time.perf_counter()
@@ -75,6 +88,33 @@ def memory(keeper):
             pss = next(int(line.split()[1]) for line in rollup if line.startswith("Pss:"))
         sizes[role] = sizes.get(role, 0) + pss
     return sizes
+
+
+# Processor time in milliseconds.
+def used(pid):
+    with open(f"/proc/{pid}/stat") as stat:
+        words = stat.read().rsplit(")", 1)[1].split()
+    return (int(words[11]) + int(words[12])) * 1e3 / os.sysconf("SC_CLK_TCK")
+
+
+def rest(keeper, fleet):
+    before = used(keeper)
+    time.sleep(REST_S)
+    show(f"keeper at rest, processor time a second, {fleet} sandboxes", (used(keeper) - before) / REST_S, "ms",
+         max(fleet * REST_US_MAX / 1e3, 10))
+
+
+def attaches(one, many, fleet, policy):
+    times = {one: [], many: []}
+    for pair in range(ATTACH_PAIRS):
+        for api in (one, many) if pair % 2 else (many, one):
+            times[api].append(api.come_and_go("comes-and-goes", policy))
+    for which, what in enumerate(("attach", "detach")):
+        took = {api: [pair[which] for pair in times[api]] for api in times}
+        show(f"{what}, one sandbox on the host, median", statistics.median(took[one]) * 1e3, "ms")
+        show(f"{what}, {fleet} sandboxes on the host, median", statistics.median(took[many]) * 1e3, "ms")
+        show("ratio of their pairs, median", statistics.median(m / o for o, m in zip(took[one], took[many])), "",
+             RATIO_MAX)
 
 
 def edits(one, many, fleet):
@@ -117,6 +157,8 @@ def main():
     before = memory(pid_many)
     show(f"attach, 1 rule, mean of {fleet - WARM}", attach(many, "m", WARM, fleet, small), "ms")
     a_small = slope(before, memory(pid_many), fleet - WARM)
+    rest(pid_many, fleet)
+    attaches(one, many, fleet, small)
     edits(one, many, fleet)
 
     show(f"attach, {rules} rules, the first", attach(big, "b", 0, 1, large), "ms")

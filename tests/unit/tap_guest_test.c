@@ -503,9 +503,26 @@ case_F_03_nothing_answers_without_our_sockets(void **state)
 	guest_free(&guest);
 }
 
+/* The kernel counts netlink sockets for a moment after their end. */
+static void
+assert_socket_count(struct tap *tap, size_t expected)
+{
+	struct error err = {0};
+	size_t count = 0;
+
+	for (int i = 0; i < 500; i++) {
+		assert_ok(tap_socket_count(tap, &count, &err), err);
+		if (count == expected)
+			return;
+		usleep(10000);
+	}
+	fail_msg("%zu sockets are counted, not %zu", count, expected);
+}
+
 static void
 case_E_10_foreign_sockets_are_counted(void **state)
 {
+	static const size_t own = TAP_SOCKET_MAX + 1; /* and that of the rules */
 	struct guest guest = guest_make("foreign");
 	int relay, client, ours, raw, packet, error;
 	struct error err = {0};
@@ -520,10 +537,12 @@ case_E_10_foreign_sockets_are_counted(void **state)
 	assert_ok(relay, err);
 	assert_ok(tap_foreign_sockets(guest.tap, &foreign, &err), err);
 	assert_int_equal(foreign, 0); /* all of these are ours */
+	assert_socket_count(guest.tap, own + 2);
 	raw = fixture_socket(tap_netns_fd(guest.tap), AF_INET, SOCK_RAW, IPPROTO_ICMP);
 	packet = fixture_socket(tap_netns_fd(guest.tap), AF_PACKET, SOCK_RAW, 0);
 	assert_ok(tap_foreign_sockets(guest.tap, &foreign, &err), err);
 	assert_int_equal(foreign, 2);
+	assert_socket_count(guest.tap, own + 4);
 	close(raw);
 	close(packet);
 	close(relay);
