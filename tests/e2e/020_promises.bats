@@ -159,12 +159,11 @@ alow:
 @test "promise 5: written before sent, one record for each attempt, and the counts add up" {
 	sandbox p5 --policy "$(policy p5 "$NEWS" '{host: echo.lab-site.org, ports: [7]}')"
 	# An echo that stays open: by the time its first byte has arrived at the far side, its record is there.
-	guest p5 "$LAB_DIR/client.py" tcp echo.lab-site.org 7 --timeout 3 'hello' >/dev/null 2>&1 3>&- &
-	local client=$!
+	background guest p5 "$LAB_DIR/hold.py" "$LAB/tmp/held" tcp:echo.lab-site.org:7/4
 	payload_arrived() { since_mark witness.log | grep -qE "> ($NET4\.|$NET6:)$ECHO 7 [A-Z]*P"; }
 	wait_for 3 payload_arrived
 	equal "open record" 1 "$(log_count p5 '.kind == "flow" and .name == "echo.lab-site.org" and .end == "open"')"
-	wait "$client" || true
+	background_end
 
 	for i in 1 2 3 4 5; do
 		guest p5 curl -sS -4 -o /dev/null https://news.lab-site.org/

@@ -99,7 +99,8 @@ ended_count() { grep -c '"event": "end"' "$LAB/tmp/held"; }
 	# All that is left.
 	local now
 	now=$(date +%s.%N)
-	sleep 0.5
+	# Twenty rounds.
+	sleep 2
 	background_end
 	jq -s --argjson now "$now" '[.[] | select(.event == "alive" and .last > $now) | .what] | sort | .[]' "$LAB/tmp/held" >"$LAB/tmp/alive"
 	equal "alive" "$(printf '"%s"\n' tcp:echo.lab-site.org:7/4 tcp:echo.lab-site.org:7/6 tls:lab-a.com:443/4 tls:news.lab-site.org:443/4 | sort)" \

@@ -12,8 +12,8 @@ setup_file() {
 	sandbox dns --policy "$(policy dns 'host: news.lab-site.org' 'host: "*.lab-a.com"')"
 	# For the last case: a connection without a word, and one with a byte a second, which is no sign of life.
 	sandbox idle --policy "$(policy idle 'host: news.lab-site.org')"
-	stub idle --timeout 20 tcp >"$LAB/tmp/idle" 2>&1 </dev/null 3>&- 4>&- &
-	stub idle --timeout 20 --bytes 1 --gap 1 tcp "hex:0021000101000001000000000000$(printf '01%.0s' {1..40})" \
+	stub idle --timeout 30 tcp >"$LAB/tmp/idle" 2>&1 </dev/null 3>&- 4>&- &
+	stub idle --timeout 30 --bytes 1 --gap 1 tcp "hex:0021000101000001000000000000$(printf '01%.0s' {1..40})" \
 		>"$LAB/tmp/dribble" 2>&1 </dev/null 3>&- 4>&- &
 	disown -a
 }
@@ -303,13 +303,14 @@ addresses() {
 	fdns _.flood.lab-a.com '{"answers":[["A",60,"45.45.45.11"]]}'
 	stub flood flood 3 '%d.flood.lab-a.com' >"$LAB/tmp/flood" 3>&- &
 	local flood=$!
-	sleep 0.3
+	flooded() { since_mark fdns.log | grep -qiF .flood.lab-a.com; }
+	wait_for 5 flooded
 	# shellcheck disable=SC2046
 	run -0 stub dns --timeout 5 udp $(yes $'news.lab-site.org\nwww.lab-b.net' | head -n 200)
 	replies 200 '.question == "www.lab-b.net" or .answers[0][3] == "45.45.45.10"'
 	local times
 	times=$(jq -c -s 'map(.ms) | sort | {half: .[100], most: .[190], max: .[199]}' <<<"$output")
-	jq -e '.half < 100 and .most < 500' <<<"$times" >/dev/null || fail "milliseconds: $times"
+	jq -e '.half < 300 and .most < 1500' <<<"$times" >/dev/null || fail "milliseconds: $times"
 	wait $flood
 	jq -e '.sent > 20000' "$LAB/tmp/flood" >/dev/null || fail "no flood: $(cat "$LAB/tmp/flood")"
 	# Over the budget of new names one by one, over the rate in sums.
@@ -321,8 +322,8 @@ addresses() {
 @test "C-04: idle and dribbling connections are closed" {
 	wait_for 15 grep -q end "$LAB/tmp/idle"
 	wait_for 15 grep -q end "$LAB/tmp/dribble"
-	jq -e -s 'length == 1 and .[0].end == "fin" and .[0].ms > 9000 and .[0].ms < 14000' "$LAB/tmp/idle" >/dev/null ||
+	jq -e -s 'length == 1 and .[0].end == "fin" and .[0].ms > 9000 and .[0].ms < 19000' "$LAB/tmp/idle" >/dev/null ||
 		fail "$(cat "$LAB/tmp/idle")"
-	jq -e -s 'length == 1 and (.[0].end | IN("fin", "rst")) and .[0].ms > 9000 and .[0].ms < 14000' "$LAB/tmp/dribble" \
+	jq -e -s 'length == 1 and (.[0].end | IN("fin", "rst")) and .[0].ms > 9000 and .[0].ms < 19000' "$LAB/tmp/dribble" \
 		>/dev/null || fail "$(cat "$LAB/tmp/dribble")"
 }

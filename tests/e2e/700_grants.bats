@@ -60,7 +60,7 @@ slow_ended() { [[ -s $LAB/tmp/slow.$1.end ]]; }
 
 @test "an expiry cuts a live download at its second, and the log says so; what another rule allows goes on" {
 	local deadline ended status cut
-	deadline=$(in_seconds 6)
+	deadline=$(in_seconds 8)
 	sandbox x1 --policy "$(write_policy x1 "allow:
   - host: news.lab-site.org
     expires: $deadline
@@ -105,10 +105,10 @@ slow_ended() { [[ -s $LAB/tmp/slow.$1.end ]]; }
 	sandbox x2 --policy "$(write_policy x2 "allow:
   - cidr: $NET4.$ECHO/32
     ports: [7]
-    expires: $(in_seconds 3)
+    expires: $(in_seconds 5)
   - cidr: '$NET6:$ECHO/128'
     ports: [7]
-    expires: $(in_seconds 3)")"
+    expires: $(in_seconds 5)")"
 	hold x2 "tcp:$NET4.$ECHO:7"
 	wait_for 10 held "tcp:$NET4.$ECHO:7" end
 	log_has x2 '.end == "policy" and .reason == "expired"'
@@ -122,7 +122,7 @@ slow_ended() { [[ -s $LAB/tmp/slow.$1.end ]]; }
 
 @test "a deny rule's end opens at its second what another rule allows, by address and by name" {
 	local deadline
-	deadline=$(in_seconds 4)
+	deadline=$(in_seconds 6)
 	sandbox x3 --policy "$(write_policy x3 "allow:
   - cidr: $NET4.$ECHO/32
     ports: [7]

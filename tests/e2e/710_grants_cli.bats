@@ -17,7 +17,7 @@ setup() {
 
 @test "allow --for: it works, show says until when, it ends by itself, and the log has all of it" {
 	guest_fails grants curl -sS https://www.lab-a.com/
-	run -0 postern allow grants www.lab-a.com --for 4s
+	run -0 postern allow grants www.lab-a.com --for 6s
 	matches "answer" '\+allow www.lab-a.com until 20[0-9-]+T[0-9:.]+Z' "$output"
 	run -0 postern show grants
 	matches "show" 'allow www.lab-a.com +edit by uid 0 +until 20' "$output"
