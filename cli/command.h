@@ -65,9 +65,6 @@ int cli_status(int argc, char **argv);
 
 int cli_report(int argc, char **argv);
 
-/* Every rule in force, with its origin, a line each; answer is a sandbox's (policy.c). */
-void policy_print_effective(FILE *out, const json_t *answer);
-
 /* What came of a change of a policy (rules.c): an answer of the rules and policy endpoints. */
 void rules_print(const json_t *answer);
 /* --if-generation, for every command that changes a policy: text (may be NULL) into the request. 0 or -1. */

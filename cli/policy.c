@@ -3,13 +3,12 @@
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/policy.h"
+#include "cli/policy_diff.h"
+#include "cli/policy_effective.h"
 #include "cli/policy_replay.h"
 #include "cli/policy_suggest.h"
 #include "cli/policy_text.h"
 
-#include "base/clock.h"
-#include "policy/layers.h"
-#include "policy/policy.h"
 #include "policy/preset.h"
 #include "policy/shared.h"
 #include "policy/snapshot.h"
@@ -17,46 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-/* $POSTERN_PRESET_DIR is for people who write presets; posternd has --preset-dir. */
-static int
-policy_presets(struct preset_dirs *ret_dirs, struct error *err)
-{
-	return preset_dirs_open(getenv("POSTERN_PRESET_DIR"), ret_dirs, err);
-}
-
-struct snapshot *
-policy_compile_between(const char *path, const struct policy *organisation, const struct policy *edits,
-    struct policy_notes *notes, struct error *err)
-{
-	struct policy policy, all;
-	struct preset_dirs dirs = {0};
-	struct policy_layers layers = {.organisation = organisation,
-	    .sandbox = &policy,
-	    .edits = edits,
-	    .presets = &dirs,
-	    .applied_us = clock_real_us()};
-	struct snapshot *snapshot = NULL;
-	int fd, rc;
-
-	if (policy_presets(&dirs, err) < 0 || policy_read_file_noted(path, &policy, notes, err) < 0) {
-		preset_dirs_close(&dirs);
-		return NULL;
-	}
-	rc = policy_layers_merge(&layers, &all, err);
-	policy_free(&policy);
-	preset_dirs_close(&dirs);
-	if (rc < 0)
-		return NULL;
-	fd = snapshot_compile(&all, err);
-	policy_free(&all);
-	if (fd < 0)
-		return NULL;
-	snapshot = snapshot_open(fd, err);
-	close(fd);
-	return snapshot;
-}
 
 /* On stderr, as errors are: an editor jumps there all the same. */
 static void
@@ -99,140 +58,6 @@ policy_check(int argc, char **argv)
 	return worst;
 }
 
-/* A sandbox's rules as text lines "allow x", each with its origin; or a file's. NULL on failure. */
-static json_t *
-policy_rules_of(const char *what, struct error *err)
-{
-	char path[CLIENT_PATH_MAX];
-	struct snapshot *snapshot;
-	json_t *answer, *rules;
-
-	if (access(what, F_OK) < 0 && strchr(what, '/') == NULL) {
-		if (client_sandbox_path(what, "", path, err) < 0 ||
-		    client_request("GET", path, NULL, &answer, err) < 0) {
-			error_prefix(err, "%s is no file, and as a sandbox", what);
-			return NULL;
-		}
-		rules = json_incref(json_object_get(answer, "rules"));
-		json_decref(answer);
-		return rules;
-	}
-	snapshot = policy_compile_between(what, NULL, NULL, NULL, err);
-	if (snapshot == NULL)
-		return NULL;
-	rules = json_array();
-	for (uint32_t i = 0; i < snapshot_rule_count(snapshot); i++)
-		json_array_append_new(rules,
-		    json_pack("{s:s, s:s}", "rule", snapshot_rule_text(snapshot, i), "origin",
-			snapshot_rule_origin(snapshot, i)));
-	snapshot_free(snapshot);
-	return rules;
-}
-
-/* The rules of one side by their text. */
-static json_t *
-policy_by_text(const json_t *rules)
-{
-	json_t *texts = json_object();
-	const json_t *rule;
-	size_t i;
-
-	json_array_foreach(rules, i, rule)
-	    json_object_set_new(texts, command_text(rule, "rule"), json_string(command_text(rule, "origin")));
-	return texts;
-}
-
-static size_t
-policy_print_missing(char sign, json_t *of, const json_t *from, json_t *lines)
-{
-	const char *text;
-	json_t *origin;
-	size_t count = 0;
-
-	json_object_foreach(of, text, origin)
-	{
-		if (json_object_get(from, text) != NULL)
-			continue;
-		json_array_append_new(lines, json_sprintf("%c%s (%s)", sign, text, json_string_value(origin)));
-		count++;
-	}
-	return count;
-}
-
-static int
-policy_diff(int argc, char **argv)
-{
-	static struct command command;
-	int status = command_parse(argc, argv, NULL, 0, 2, 2, &command);
-	json_t *sides[2] = {NULL, NULL}, *lines, *line;
-	struct error err;
-	size_t i, count;
-
-	if (status >= 0)
-		return status;
-	for (int side = 0; side < 2; side++) {
-		json_t *rules = policy_rules_of(command.words.items[side], &err);
-
-		if (rules == NULL) {
-			json_decref(sides[0]);
-			return command_fail(&err);
-		}
-		sides[side] = policy_by_text(rules);
-		json_decref(rules);
-	}
-	lines = json_array();
-	count = policy_print_missing('-', sides[0], sides[1], lines);
-	count += policy_print_missing('+', sides[1], sides[0], lines);
-	if (command.json)
-		command_print_json(lines);
-	else
-		json_array_foreach(lines, i, line) printf("%s\n", json_string_value(line));
-	json_decref(lines);
-	json_decref(sides[0]);
-	json_decref(sides[1]);
-	return count == 0 ? 0 : 1;
-}
-
-/* Is any rule about a country or a network? */
-static bool
-policy_has_places(const json_t *rules)
-{
-	const json_t *rule;
-	size_t i;
-
-	json_array_foreach(rules, i, rule)
-	{
-		const char *text = command_text(rule, "rule");
-
-		if (strncmp(text, "deny country:", 13) == 0 || strncmp(text, "deny asn:", 9) == 0)
-			return true;
-	}
-	return false;
-}
-
-void
-policy_print_effective(FILE *out, const json_t *answer)
-{
-	const json_t *rules = json_object_get(answer, "rules"), *rule;
-	size_t i;
-
-	/* Implicit, and above all others. */
-	fprintf(out,
-	    "deny the never list: private, metadata, reserved and the host's own addresses and names (built in)\n");
-	json_array_foreach(rules, i, rule)
-	{
-		const char *expires = command_text(rule, "expires");
-
-		fprintf(out, "%s (%s)%s%s\n", command_text(rule, "rule"), command_text(rule, "origin"),
-		    expires[0] == '\0' ? "" : " until ", expires);
-	}
-	if (policy_has_places(rules))
-		fprintf(out,
-		    "deny an address whose country or network is not known, where such a rule could be about it (built "
-		    "in)\n");
-	fprintf(out, "deny everything else (built in)\n");
-}
-
 static int
 policy_show(int argc, char **argv)
 {
@@ -256,7 +81,7 @@ policy_show(int argc, char **argv)
 	} else if (!effective) {
 		printf("%s", command_text(answer, "policy"));
 	} else {
-		policy_print_effective(stdout, answer);
+		policy_effective_print(stdout, answer);
 	}
 	json_decref(answer);
 	return 0;

@@ -8,6 +8,7 @@
 #include "base/paths.h"
 #include "cli/client.h"
 #include "cli/command.h"
+#include "cli/policy_effective.h"
 #include "cli/progress.h"
 #include "cli/when.h"
 
@@ -73,7 +74,7 @@ report_policy_text(const struct report_options *options, int64_t *ret_id, const 
 	*ret_id = json_integer_value(json_object_get(answer, "id"));
 	memory = open_memstream(&text, &size);
 	if (memory != NULL) {
-		policy_print_effective(memory, answer);
+		policy_effective_print(memory, answer);
 		fclose(memory);
 	}
 	json_decref(answer);

@@ -6,6 +6,7 @@
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/label.h"
+#include "cli/policy_effective.h"
 #include "cli/table.h"
 
 #include <stdio.h>
@@ -161,7 +162,26 @@ cli_list(int argc, char **argv)
 /* -- show ---------------------------------------------------------------------------------------------------------- */
 
 static void
-show_rules(const json_t *rules)
+show_settings(const json_t *sandbox)
+{
+	const json_t *origins = json_object_get(sandbox, "origins");
+	char text[TERMS_TEXT_MAX];
+	struct table table;
+
+	table_init(&table, 2, NULL);
+	for (unsigned int i = 0; i < POLICY_SETTING_MAX; i++) {
+		if (policy_effective_setting(sandbox, (enum policy_setting)i, text)[0] == '\0')
+			continue;
+		table_add(&table, text);
+		table_add(&table, command_text(origins, terms_setting_text((enum policy_setting)i)));
+	}
+	if (table.count > 0)
+		printf("\nsettings\n");
+	table_print(&table, stdout, "  ");
+}
+
+static void
+show_rules(const json_t *rules, bool learns)
 {
 	struct table table;
 	const json_t *rule;
@@ -170,19 +190,18 @@ show_rules(const json_t *rules)
 	table_init(&table, 3, NULL);
 	json_array_foreach(rules, i, rule)
 	{
-		const char *expires = command_text(rule, "expires");
-		const json_t *uses = json_object_get(rule, "uses");
-		char count[64] = "";
+		bool bound = json_is_true(json_object_get(rule, "bound"));
+		const char *text = command_text(rule, "rule");
+		char words[TERMS_TEXT_MAX];
 
-		if (uses != NULL)
-			snprintf(count, sizeof(count), "%s%lld of %lld used", expires[0] == '\0' ? "" : ", ",
-			    (long long)json_integer_value(json_object_get(rule, "used")),
-			    (long long)json_integer_value(uses));
-		table_add(&table, command_text(rule, "rule"));
+		table_addf(&table, "%s%s", bound ? "allow at most " : "", bound ? text + strlen("allow ") : text);
 		table_add(&table, command_text(rule, "origin"));
-		table_addf(&table, "%s%s%s", expires[0] == '\0' ? "" : "until ", expires, count);
+		table_add(&table, policy_effective_words(rule, words));
 	}
-	printf("\nrules%s\n", json_array_size(rules) == 0 ? ": none, nothing can be reached" : "");
+	printf("\nrules%s\n",
+	    json_array_size(rules) > 0 ? ""
+		: learns               ? ": none, what is reached is learned"
+				       : ": none, nothing can be reached");
 	table_print(&table, stdout, "  ");
 }
 
@@ -242,7 +261,8 @@ cli_show(int argc, char **argv)
 		command_print_json(answer);
 	} else {
 		sandbox_print(answer);
-		show_rules(json_object_get(answer, "rules"));
+		show_settings(answer);
+		show_rules(json_object_get(answer, "rules"), strcmp(command_text(answer, "mode"), "learn") == 0);
 		show_leases(answer);
 		show_text("policy as given", command_text(answer, "policy"));
 		show_text("live edits", command_text(answer, "edits"));

@@ -308,8 +308,8 @@ void control_places_missing(struct control *control, json_t *missing);
 
 /* -- control_diff.c ------------------------------------------------------------------------------------------------ */
 
-/* Append the rules that only one of two policies has: "-allow x (file:3)", "+deny y (file:9)", sorted by their text. before
- * may be NULL. At most CONTROL_DIFF_MAX; then a line that says how many more. */
+/* Append what only one of two policies says: "-mode: learn (file:2)", "-allow x (file:3)", "+deny y until 2026-12-01T10:00:00Z
+ * (file:9)"; rules sorted by their text. before may be NULL. At most CONTROL_DIFF_MAX; then a line that says how many more. */
 #define CONTROL_DIFF_MAX 1000
 void control_diff(const struct snapshot *before, const struct snapshot *after, json_t *lines);
 

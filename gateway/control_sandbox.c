@@ -4,6 +4,8 @@
 #include "gateway/control_config.h"
 #include "gateway/control_labels.h"
 
+#include "policy/terms.h"
+
 #include <errno.h>
 #include <search.h>
 #include <stdio.h>
@@ -231,6 +233,40 @@ control_sandbox_summary(const struct control_sandbox *sandbox)
 	return object;
 }
 
+/* Each kind that is limited, by its word. Nothing for none. */
+static void
+sandbox_set_limits(json_t *object, const struct limits *limits)
+{
+	json_t *kinds = json_object();
+
+	for (unsigned int kind = 0; kind < LIMIT_KIND_MAX; kind++)
+		if (limits->of[kind].hard != 0)
+			json_object_set_new(kinds, limit_kind_text(kind),
+			    json_pack("{s:I, s:I}", "soft", (json_int_t)limits->of[kind].soft, "hard",
+				(json_int_t)limits->of[kind].hard));
+	if (json_object_size(kinds) > 0)
+		json_object_set(object, "limits", kinds);
+	json_decref(kinds);
+}
+
+/* What is in force for the sandbox as a whole, and where that stands. */
+static void
+sandbox_set_settings(json_t *object, const struct snapshot *snapshot)
+{
+	json_t *origins = json_object();
+
+	json_object_set_new(
+	    object, "mode", json_string(snapshot_mode(snapshot) == POLICY_MODE_LEARN ? "learn" : "enforce"));
+	json_object_set_new(
+	    object, "ech", json_string(snapshot_ech(snapshot) == POLICY_ECH_DENY ? "deny" : "grease-ok"));
+	json_object_set_new(object, "bounded", json_boolean(snapshot_is_bounded(snapshot)));
+	sandbox_set_limits(object, snapshot_limits(snapshot));
+	for (unsigned int i = 0; i < POLICY_SETTING_MAX; i++)
+		sandbox_set_text(origins, terms_setting_text((enum policy_setting)i),
+		    snapshot_setting_origin(snapshot, (enum policy_setting)i));
+	json_object_set_new(object, "origins", origins);
+}
+
 static json_t *
 sandbox_rules(const struct control_sandbox *sandbox)
 {
@@ -239,8 +275,8 @@ sandbox_rules(const struct control_sandbox *sandbox)
 	size_t count = snapshot == NULL ? 0 : snapshot_rule_count(snapshot);
 
 	for (uint32_t i = 0; i < count; i++) {
-		json_t *rule = json_pack("{s:s, s:s}", "rule", snapshot_rule_text(snapshot, i), "origin",
-		    snapshot_rule_origin(snapshot, i));
+		json_t *rule = json_pack(
+		    "{s:s, s:s}", "rule", snapshot_rule_text(snapshot, i), "origin", snapshot_rule_origin(snapshot, i));
 
 		if (snapshot_rule_expires_us(snapshot, i) != 0)
 			sandbox_set_time(rule, "expires", snapshot_rule_expires_us(snapshot, i));
@@ -248,6 +284,11 @@ sandbox_rules(const struct control_sandbox *sandbox)
 			json_object_set_new(rule, "uses", json_integer(snapshot_rule_uses(snapshot, i)));
 			json_object_set_new(rule, "used", json_integer((json_int_t)control_usage_of(sandbox, i)));
 		}
+		if (snapshot_rule_is_organisations(snapshot, i))
+			json_object_set_new(rule, "organisation", json_true());
+		if (snapshot_rule_is_bound(snapshot, i))
+			json_object_set_new(rule, "bound", json_true());
+		sandbox_set_limits(rule, snapshot_rule_limits(snapshot, i));
 		json_array_append_new(rules, rule);
 	}
 	return rules;
@@ -271,10 +312,6 @@ control_sandbox_full(const struct control_sandbox *sandbox)
 	json_object_set_new(object, "edits", edits == NULL ? json_null() : json_string(edits));
 	free(edits);
 	if (sandbox->snapshot != NULL)
-		json_object_set_new(object, "mode",
-		    json_string(snapshot_mode(sandbox->snapshot) == POLICY_MODE_LEARN ? "learn" : "enforce"));
-	if (sandbox->snapshot != NULL)
-		json_object_set_new(object, "ech",
-		    json_string(snapshot_ech(sandbox->snapshot) == POLICY_ECH_DENY ? "deny" : "grease-ok"));
+		sandbox_set_settings(object, sandbox->snapshot);
 	return object;
 }

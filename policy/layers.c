@@ -42,12 +42,15 @@ layer_add(struct policy *all, const struct policy *layer, bool bound, struct err
 		if (policy_add(all, &rule, err) < 0)
 			return -1;
 	}
-	if (layer->ech_set && layer->ech == POLICY_ECH_DENY)
+	if (layer->ech_set && layer->ech == POLICY_ECH_DENY && all->ech != POLICY_ECH_DENY) {
 		all->ech = layer->ech;
+		memcpy(all->setting_origins[POLICY_SETTING_ECH], layer->setting_origins[POLICY_SETTING_ECH],
+		    RULE_ORIGIN_MAX);
+	}
 	all->ech_set = all->ech_set || layer->ech_set;
 	all->has_allow = all->has_allow || (layer->has_allow && !bound);
 	all->bounded = all->bounded || (layer->has_allow && bound);
-	limits_tighten(&all->limits, &layer->limits);
+	policy_tighten(all, layer);
 	return 0;
 }
 
@@ -92,7 +95,10 @@ organisation_add(struct policy *all, const struct policy_layers *layers, struct 
 	if (layer_check(LAYER_ORGANISATION, layers->organisation, "the organisation's policy", err) < 0 ||
 	    includes_add(all, layers->presets, layers->organisation, true, err) < 0)
 		return -1;
-	return layer_add(all, layers->organisation, true, err);
+	if (layer_add(all, layers->organisation, true, err) < 0)
+		return -1;
+	all->organisation_rules = all->rule_count;
+	return 0;
 }
 
 static int
@@ -106,6 +112,8 @@ sandbox_add(struct policy *all, const struct policy_layers *layers, struct error
 	memcpy(all->name, layers->sandbox->name, sizeof(all->name));
 	all->mode = layers->sandbox->mode;
 	all->mode_set = layers->sandbox->mode_set;
+	memcpy(all->setting_origins[POLICY_SETTING_MODE], layers->sandbox->setting_origins[POLICY_SETTING_MODE],
+	    RULE_ORIGIN_MAX);
 	return layer_add(all, layers->sandbox, false, err);
 }
 

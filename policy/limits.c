@@ -2,6 +2,7 @@
 #include "policy/limits.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -31,6 +32,15 @@ bool
 limit_kind_is_bytes(enum limit_kind kind)
 {
 	return rows[kind].bytes;
+}
+
+const char *
+limit_format_amount(enum limit_kind kind, uint64_t amount, char ret_text[QUANTITY_TEXT_MAX])
+{
+	if (limit_kind_is_bytes(kind))
+		return quantity_format_size(amount, ret_text);
+	snprintf(ret_text, QUANTITY_TEXT_MAX, "%llu", (unsigned long long)amount);
+	return ret_text;
 }
 
 bool

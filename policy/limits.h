@@ -3,6 +3,8 @@
 #ifndef POSTERN_POLICY_LIMITS_H
 #define POSTERN_POLICY_LIMITS_H
 
+#include "policy/quantity.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,9 +17,9 @@ enum limit_kind {
 	LIMIT_CONNECTIONS = 0,            /* TCP connections and UDP flows at the same time */
 	LIMIT_NEW_CONNECTIONS_PER_MINUTE, /* opened within a minute */
 	LIMIT_DNS_QUERIES_PER_SECOND,
-	LIMIT_UNIQUE_NAMES_PER_MINUTE,    /* different names asked for within a minute */
-	LIMIT_UPLOAD,                     /* bytes from the sandbox, over the sandbox's or the rule's life */
-	LIMIT_DOWNLOAD,                   /* bytes to the sandbox, likewise */
+	LIMIT_UNIQUE_NAMES_PER_MINUTE, /* different names asked for within a minute */
+	LIMIT_UPLOAD,                  /* bytes from the sandbox, over the sandbox's or the rule's life */
+	LIMIT_DOWNLOAD,                /* bytes to the sandbox, likewise */
 	LIMIT_KIND_MAX
 };
 
@@ -36,6 +38,9 @@ const char *limit_kind_text(unsigned int kind);
 
 /* Is it in bytes (so that KiB, MiB, GiB may be written)? */
 bool limit_kind_is_bytes(enum limit_kind kind);
+
+/* An amount of its kind as people write it: "256", "50MiB". */
+const char *limit_format_amount(enum limit_kind kind, uint64_t amount, char ret_text[QUANTITY_TEXT_MAX]);
 
 /* May a rule state it? Only connections, upload and download are counted per rule. */
 bool limit_kind_is_of_rules(enum limit_kind kind);

@@ -87,6 +87,19 @@ includes_append(struct policy *base, const struct policy *layer, struct error *e
 	return 0;
 }
 
+void
+policy_tighten(struct policy *policy, const struct policy *layer)
+{
+	for (size_t kind = 0; kind < LIMIT_KIND_MAX; kind++) {
+		size_t setting = POLICY_SETTING_LIMITS + kind;
+		uint64_t old = policy->limits.of[kind].hard, hard = layer->limits.of[kind].hard;
+
+		if (hard != 0 && (old == 0 || hard < old))
+			memcpy(policy->setting_origins[setting], layer->setting_origins[setting], RULE_ORIGIN_MAX);
+	}
+	limits_tighten(&policy->limits, &layer->limits);
+}
+
 int
 policy_merge(struct policy *base, const struct policy *layer, struct error *err)
 {
@@ -100,14 +113,18 @@ policy_merge(struct policy *base, const struct policy *layer, struct error *err)
 	if (layer->ech_set) {
 		base->ech = layer->ech;
 		base->ech_set = true;
+		memcpy(base->setting_origins[POLICY_SETTING_ECH], layer->setting_origins[POLICY_SETTING_ECH],
+		    RULE_ORIGIN_MAX);
 	}
 	if (layer->mode_set) {
 		base->mode = layer->mode;
 		base->mode_set = true;
+		memcpy(base->setting_origins[POLICY_SETTING_MODE], layer->setting_origins[POLICY_SETTING_MODE],
+		    RULE_ORIGIN_MAX);
 	}
 	base->has_allow = base->has_allow || layer->has_allow;
 	base->bounded = base->bounded || layer->bounded;
-	limits_tighten(&base->limits, &layer->limits);
+	policy_tighten(base, layer);
 	return 0;
 }
 

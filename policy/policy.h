@@ -24,6 +24,14 @@ enum policy_ech { POLICY_ECH_GREASE_OK = 0, POLICY_ECH_DENY };
 /* learn: what no rule allows is let through as far as the never list, denies and the organisation let it, and marked. */
 enum policy_mode { POLICY_MODE_ENFORCE = 0, POLICY_MODE_LEARN };
 
+/* What a policy says of the sandbox as a whole: its mode, its ech, and from POLICY_SETTING_LIMITS on each kind of limit. */
+enum policy_setting {
+	POLICY_SETTING_MODE = 0,
+	POLICY_SETTING_ECH,
+	POLICY_SETTING_LIMITS, /* + enum limit_kind */
+	POLICY_SETTING_MAX = POLICY_SETTING_LIMITS + LIMIT_KIND_MAX
+};
+
 /* "preset:NAME" under include. */
 struct policy_include {
 	char preset[POLICY_INCLUDE_NAME_MAX]; /* NAME */
@@ -34,16 +42,19 @@ struct policy_include {
 struct policy {
 	char name[POLICY_NAME_MAX]; /* "" when the text has none */
 	enum policy_ech ech;
-	bool ech_set;               /* the text said so (a later layer overrides only what it says) */
+	bool ech_set; /* the text said so (a later layer overrides only what it says) */
 	enum policy_mode mode;
-	bool mode_set;              /* likewise */
-	bool has_allow;             /* the text has the key allow, be it empty */
-	bool bounded;               /* allowed is only what a rule with bound covers too; there may be none */
-	struct limits limits;       /* of the sandbox as a whole */
+	bool mode_set;        /* likewise */
+	bool has_allow;       /* the text has the key allow, be it empty */
+	bool bounded;         /* allowed is only what a rule with bound covers too; there may be none */
+	struct limits limits; /* of the sandbox as a whole */
+	/* Where each setting that is not the default stands, as a rule's origin; "" for the others. */
+	char setting_origins[POLICY_SETTING_MAX][RULE_ORIGIN_MAX];
 	struct policy_include *includes; /* owned */
 	size_t include_count;
-	struct rule *rules;         /* owned */
+	struct rule *rules; /* owned */
 	size_t rule_count, rule_size;
+	size_t organisation_rules; /* policy_layers_merge: so many of the first rules are the organisation's */
 };
 
 void policy_init(struct policy *policy);
@@ -71,8 +82,7 @@ int policy_load(int fd, const char *name, char **ret_text, size_t *ret_len, stru
 
 /* Read and parse a file ("-" is standard input). */
 int policy_read_file(const char *path, struct policy *ret_policy, struct error *err);
-int policy_read_file_noted(
-    const char *path, struct policy *ret_policy, struct policy_notes *notes, struct error *err);
+int policy_read_file_noted(const char *path, struct policy *ret_policy, struct policy_notes *notes, struct error *err);
 
 /* Turn each "expires: 2h" into a point in time, counted from when the text was applied (microseconds since the epoch).
  * snapshot_compile refuses a policy with relative expiries: a restart must not renew them, so who keeps the text keeps
@@ -81,6 +91,9 @@ void policy_resolve(struct policy *policy, int64_t applied_us);
 
 /* Append layer's rules behind base's, and its settings where it says them: limits only tighten, includes are appended. */
 int policy_merge(struct policy *base, const struct policy *layer, struct error *err);
+
+/* Lay a layer's limits over the policy's: they only tighten, and whoever says the smallest is the origin. */
+void policy_tighten(struct policy *policy, const struct policy *layer);
 
 /* YAML text that policy_parse reads back to the same policy. Owned by the caller; NULL without memory. */
 char *policy_format(const struct policy *policy);

@@ -23,15 +23,6 @@ ports_print(FILE *out, const struct rule *rule)
 	fprintf(out, "]\n");
 }
 
-static const char *
-amount_format(enum limit_kind kind, uint64_t amount, char ret_text[QUANTITY_TEXT_MAX])
-{
-	if (limit_kind_is_bytes(kind))
-		return quantity_format_size(amount, ret_text);
-	snprintf(ret_text, QUANTITY_TEXT_MAX, "%llu", (unsigned long long)amount);
-	return ret_text;
-}
-
 /* The soft limit only where it is not the one that follows from the hard one. */
 static void
 limits_print(FILE *out, const struct limits *limits, const char *indent)
@@ -47,12 +38,12 @@ limits_print(FILE *out, const struct limits *limits, const char *indent)
 
 		if (limit->hard == 0)
 			continue;
-		amount_format(kind, limit->hard, hard);
+		limit_format_amount(kind, limit->hard, hard);
 		if (limit->soft == limit_soft_of(limit->hard))
 			fprintf(out, "%s  %s: %s\n", indent, limit_kind_text(kind), hard);
 		else
 			fprintf(out, "%s  %s: {soft: %s, hard: %s}\n", indent, limit_kind_text(kind),
-			    amount_format(kind, limit->soft, soft), hard);
+			    limit_format_amount(kind, limit->soft, soft), hard);
 	}
 }
 
@@ -115,7 +106,7 @@ list_print(FILE *out, const struct policy *policy, enum rule_action action, cons
 	bool any = false;
 
 	for (size_t i = 0; i < policy->rule_count; i++) {
-		if (policy->rules[i].action != action || policy->rules[i].bound)
+		if (policy->rules[i].action != action)
 			continue;
 		if (!any)
 			fprintf(out, "%s:\n", key);

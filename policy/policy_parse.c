@@ -127,6 +127,12 @@ read_name(struct parse *p)
 	return 0;
 }
 
+void
+parse_setting(struct parse *p, unsigned int setting)
+{
+	parse_origin(p, p->policy.setting_origins[setting], ":%zu", events_here(&p->in).line);
+}
+
 static int
 read_ech(struct parse *p)
 {
@@ -135,6 +141,7 @@ read_ech(struct parse *p)
 	if (events_want_scalar(&p->in, "grease-ok or deny", &ok) < 0)
 		return -1;
 	p->policy.ech_set = true;
+	parse_setting(p, POLICY_SETTING_ECH);
 	if (events_scalar_is(&p->in, "deny"))
 		p->policy.ech = POLICY_ECH_DENY;
 	else if (ok && !events_scalar_is(&p->in, "grease-ok"))
@@ -151,6 +158,7 @@ read_mode(struct parse *p)
 	if (events_want_scalar(&p->in, "enforce or learn", &ok) < 0)
 		return -1;
 	p->policy.mode_set = true;
+	parse_setting(p, POLICY_SETTING_MODE);
 	if (events_scalar_is(&p->in, "learn"))
 		p->policy.mode = POLICY_MODE_LEARN;
 	else if (ok && !events_scalar_is(&p->in, "enforce"))

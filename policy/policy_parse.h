@@ -27,6 +27,9 @@ int parse_limits(struct parse *p, bool of_rule, struct limits *ret_limits);
 void parse_origin(const struct parse *p, char ret_origin[RULE_ORIGIN_MAX], const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The value that is there is an enum policy_setting's: keep its place. */
+void parse_setting(struct parse *p, unsigned int setting);
+
 /* What each level of the language knows, for the parser and for what has to agree with it (the schema's test). */
 enum parse_level { PARSE_ROOT = 0, PARSE_ENTRY, PARSE_LIMITS, PARSE_RULE_LIMITS, PARSE_LIMIT, PARSE_LEVEL_MAX };
 const char *const *parse_keys(enum parse_level level, size_t *ret_count);

@@ -127,6 +127,8 @@ parse_limits(struct parse *p, bool of_rule, struct limits *ret_limits)
 		if (key >= 0) {
 			enum limit_kind kind = kind_of_key(of_rule, key);
 
+			if (!of_rule)
+				parse_setting(p, POLICY_SETTING_LIMITS + kind);
 			if (read_limit(p, kind, &ret_limits->of[kind]) < 0)
 				return -1;
 		}

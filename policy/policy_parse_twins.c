@@ -52,7 +52,8 @@ twins_report(struct parse *p, const struct twin *twins, size_t count)
 
 		if (twins[i - 1].hash == twins[i].hash && rule_equal(first, rule))
 			events_report(&p->in, (struct place){at->line, at->column},
-			    "the same rule as in line %u, and what they may be used would be counted together; keep one",
+			    "the same rule as in line %u, and what they may be used would be counted together; keep "
+			    "one",
 			    p->places[twins[i - 1].rule].line);
 	}
 }

@@ -80,6 +80,12 @@ size_t snapshot_rule_count(const struct snapshot *snapshot);
 const char *snapshot_rule_text(const struct snapshot *snapshot, uint32_t rule);
 const char *snapshot_rule_origin(const struct snapshot *snapshot, uint32_t rule);
 
+/* Where the setting stands; "" when nobody said it. */
+const char *snapshot_setting_origin(const struct snapshot *snapshot, enum policy_setting setting);
+/* Is the rule of the organisation's layer? And is it an allow rule there, which allows nothing by itself? */
+bool snapshot_rule_is_organisations(const struct snapshot *snapshot, uint32_t rule);
+bool snapshot_rule_is_bound(const struct snapshot *snapshot, uint32_t rule);
+
 /* A rule's terms. Deadline in microseconds since the epoch, 0: none. Uses, 0: any number. Limits: all zero when it has
  * none. For SNAPSHOT_NO_RULE all are 0. */
 int64_t snapshot_rule_expires_us(const struct snapshot *snapshot, uint32_t rule);
@@ -104,27 +110,27 @@ bool snapshot_rule_is_live(const struct snapshot *snapshot, uint32_t rule, int64
 int64_t snapshot_next_expiry_us(const struct snapshot *snapshot, int64_t now_us);
 
 /* May this sandbox talk to this name on this port? */
-struct decision snapshot_decide_host(const struct snapshot *snapshot, const struct name *name, uint8_t proto,
-    uint16_t port, int64_t now_us);
+struct decision snapshot_decide_host(
+    const struct snapshot *snapshot, const struct name *name, uint8_t proto, uint16_t port, int64_t now_us);
 
 /* May it resolve the name: is any (proto, port) allowed for it? The rule is the one that opened the first such port. */
 struct decision snapshot_decide_dns(const struct snapshot *snapshot, const struct name *name, int64_t now_us);
 
 /* All (proto, port) that snapshot_decide_host allows for the name, sorted; returns how many (at most max, and
  * RULE_HOST_PORTS_MAX per matching rule). Under mode: learn also 80 and 443, as far as they are learnable. */
-size_t snapshot_host_ports(const struct snapshot *snapshot, const struct name *name, struct proto_port *ret_ports,
-    size_t max, int64_t now_us);
+size_t snapshot_host_ports(
+    const struct snapshot *snapshot, const struct name *name, struct proto_port *ret_ports, size_t max, int64_t now_us);
 
 /* What address rules say: ALLOWED by an allow cidr, DENIED with RULE_DENY by a deny cidr or NEVER_ADDRESS, else NO_RULE.
  * A deny here also beats a name's allow: callers ask this first, then the name. */
-struct decision snapshot_decide_addr(const struct snapshot *snapshot, const struct addr *addr, uint8_t proto,
-    uint16_t port, int64_t now_us);
+struct decision snapshot_decide_addr(
+    const struct snapshot *snapshot, const struct addr *addr, uint8_t proto, uint16_t port, int64_t now_us);
 
 /* What rules of place say about an address that is there: DENIED with RULE_DENY; with PLACE_UNKNOWN, when a rule is about
  * a country (a network) on this port and the address's is not known, because it could be that one; with NO_RULE when
  * none is about it (they allow nothing). Beats every allow, as any deny does. */
-struct decision snapshot_decide_place(const struct snapshot *snapshot, const struct addr_place *place, uint8_t proto,
-    uint16_t port, int64_t now_us);
+struct decision snapshot_decide_place(
+    const struct snapshot *snapshot, const struct addr_place *place, uint8_t proto, uint16_t port, int64_t now_us);
 /* Both: a deny of snapshot_decide_addr, else of snapshot_decide_place, else what the former says. */
 struct decision snapshot_decide_located(const struct snapshot *snapshot, const struct addr *addr,
     const struct addr_place *place, uint8_t proto, uint16_t port, int64_t now_us);

@@ -87,6 +87,11 @@ sections_find(struct snapshot *s, struct error *err)
 	if (view->rules == NULL || view->limits == NULL || view->ports == NULL || view->strings == NULL ||
 	    s->ranges == NULL || s->udp_ports == NULL)
 		return corrupt(err, "a section is out of bounds");
+	if (header->organisation_rules > view->rule_count || header->zero != 0)
+		return corrupt(err, "rules of nobody");
+	for (size_t i = 0; i < POLICY_SETTING_MAX; i++)
+		if (header->setting_origins[i] > header->strings.count)
+			return corrupt(err, "a setting's origin is out of bounds");
 	if (header->strings.count == 0 || view->strings[header->strings.count - 1] != '\0')
 		return corrupt(err, "texts are not terminated");
 	return tables_find(s, err);

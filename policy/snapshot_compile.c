@@ -138,12 +138,15 @@ layout(struct compile *c)
 		limits += limits_any(&rule->limits);
 		strings += text_of(rule, text) + strnlen(rule->origin, sizeof(rule->origin)) + 2;
 	}
+	for (size_t i = 0; i < POLICY_SETTING_MAX; i++)
+		strings += strnlen(c->policy->setting_origins[i], RULE_ORIGIN_MAX) + 1;
 	memcpy(c->header.magic, SNAP_MAGIC, sizeof(c->header.magic));
 	c->header.version = SNAP_VERSION;
 	c->header.ech = c->policy->ech;
 	c->header.mode = c->policy->mode;
 	c->header.bounded = c->policy->bounded;
 	c->header.limits = c->policy->limits;
+	c->header.organisation_rules = (uint32_t)c->policy->organisation_rules;
 	c->header.size = sizeof(c->header);
 	section_place(&c->header, &c->header.rules, c->policy->rule_count, sizeof(struct snap_rule));
 	section_place(&c->header, &c->header.rule_limits, limits, sizeof(struct limits));
@@ -236,6 +239,17 @@ rule_put(struct compile *c, size_t index)
 	to->origin = string_put(c, from->origin, strnlen(from->origin, sizeof(from->origin)));
 	to->id = snap_rule_id(c->strings + to->text, c->strings + to->origin, from->bound);
 	target_put(from, to);
+}
+
+static void
+settings_put(struct compile *c)
+{
+	for (size_t i = 0; i < POLICY_SETTING_MAX; i++) {
+		const char *origin = c->policy->setting_origins[i];
+
+		if (origin[0] != '\0')
+			c->header.setting_origins[i] = 1 + string_put(c, origin, strnlen(origin, RULE_ORIGIN_MAX));
+	}
 }
 
 /* Enter a rule into its kind's table: a new key takes a slot, a known one gets a longer chain. False: too many steps. */
@@ -346,6 +360,7 @@ fill(struct compile *c, int fd, struct error *err)
 		return error_set(err, ERROR_LIMIT, "no memory for %zu rules", c->policy->rule_count);
 	for (size_t i = 0; i < c->policy->rule_count; i++)
 		rule_put(c, i);
+	settings_put(c);
 	if (tables_fill(c, err) < 0 || derive(c, fd, err) < 0)
 		return -1;
 	memcpy(c->base, &c->header, sizeof(c->header));

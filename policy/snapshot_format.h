@@ -13,7 +13,7 @@
 #include <assert.h>
 
 #define SNAP_MAGIC "PSTNSNP1"
-#define SNAP_VERSION 2
+#define SNAP_VERSION 3
 #define SNAP_ALIGN 8
 /* Beyond what POLICY_RULES_MAX rules of the longest kind come to. */
 #define SNAP_SIZE_MAX (256u << 20)
@@ -28,19 +28,19 @@
 enum snap_kind { SNAP_EXACT = 0, SNAP_WILDCARD, SNAP_SUBTREE, SNAP_CIDR, SNAP_COUNTRY, SNAP_ASN, SNAP_KIND_MAX };
 
 struct snap_rule {
-	uint64_t id;         /* snapshot_rule_id */
-	int64_t expires_us;  /* 0: never */
-	uint32_t uses;       /* 0: any number */
-	uint32_t limits;     /* 1 + index in the pool; 0: none */
-	uint32_t place;      /* country: its two letters, the first one higher; asn: the number */
-	uint32_t ranges;     /* index of the first in the pool */
-	uint32_t next;       /* 1 + index of the next rule of this key; 0: none */
-	uint32_t name;       /* host: offset in strings, inside text */
-	uint32_t text;       /* offset in strings, NUL-terminated */
-	uint32_t origin;     /* likewise */
-	uint8_t action;      /* enum rule_action */
-	uint8_t kind;        /* enum snap_kind */
-	uint8_t proto;       /* IPPROTO_TCP, IPPROTO_UDP; 0 in a deny rule for everything */
+	uint64_t id;        /* snapshot_rule_id */
+	int64_t expires_us; /* 0: never */
+	uint32_t uses;      /* 0: any number */
+	uint32_t limits;    /* 1 + index in the pool; 0: none */
+	uint32_t place;     /* country: its two letters, the first one higher; asn: the number */
+	uint32_t ranges;    /* index of the first in the pool */
+	uint32_t next;      /* 1 + index of the next rule of this key; 0: none */
+	uint32_t name;      /* host: offset in strings, inside text */
+	uint32_t text;      /* offset in strings, NUL-terminated */
+	uint32_t origin;    /* likewise */
+	uint8_t action;     /* enum rule_action */
+	uint8_t kind;       /* enum snap_kind */
+	uint8_t proto;      /* IPPROTO_TCP, IPPROTO_UDP; 0 in a deny rule for everything */
 	uint8_t range_count;
 	uint8_t name_len;     /* host */
 	uint8_t bound;        /* 1: allows nothing, bounds what others allow */
@@ -62,11 +62,14 @@ struct snap_section {
 struct snap_header {
 	char magic[8];
 	uint32_t version;
-	uint32_t ech;     /* enum policy_ech */
-	uint32_t mode;    /* enum policy_mode */
-	uint32_t bounded; /* 0 or 1 */
+	uint32_t ech;                                 /* enum policy_ech */
+	uint32_t mode;                                /* enum policy_mode */
+	uint32_t bounded;                             /* 0 or 1 */
+	uint32_t organisation_rules;                  /* so many of the first */
+	uint32_t setting_origins[POLICY_SETTING_MAX]; /* 1 + offset in strings; 0: none */
+	uint32_t zero;
 	uint64_t size;
-	uint64_t seed; /* of the hash tables */
+	uint64_t seed;        /* of the hash tables */
 	struct limits limits; /* of the sandbox */
 	struct snap_section rules;
 	struct snap_section rule_limits;           /* struct limits */
@@ -102,8 +105,8 @@ struct snapshot {
 	uint32_t range_count, udp_port_count;
 	uint8_t lengths[2][129]; /* prefix lengths that address rules use, falling; IPv4, IPv6 */
 	uint8_t length_count[2];
-	bool expires; /* some rule has a deadline */
-	bool counts;  /* some rule has a count */
+	bool expires;                    /* some rule has a deadline */
+	bool counts;                     /* some rule has a count */
 	uint32_t country_rule, asn_rule; /* the first that is about a country, about a network; or SNAPSHOT_NO_RULE */
 	bool *retired; /* by rule, owned; NULL when none has a count: the only part that each snapshot has for itself */
 	char hash[65];

@@ -54,6 +54,26 @@ snapshot_rule_origin(const struct snapshot *s, uint32_t rule)
 	return rule < s->view.rule_count ? s->view.strings + s->view.rules[rule].origin : "";
 }
 
+const char *
+snapshot_setting_origin(const struct snapshot *s, enum policy_setting setting)
+{
+	uint32_t at = s->view.header->setting_origins[setting];
+
+	return at == 0 ? "" : s->view.strings + at - 1;
+}
+
+bool
+snapshot_rule_is_organisations(const struct snapshot *s, uint32_t rule)
+{
+	return rule < s->view.header->organisation_rules;
+}
+
+bool
+snapshot_rule_is_bound(const struct snapshot *s, uint32_t rule)
+{
+	return rule < s->view.rule_count && s->view.rules[rule].bound != 0;
+}
+
 int64_t
 snapshot_rule_expires_us(const struct snapshot *s, uint32_t rule)
 {

@@ -98,4 +98,9 @@ setup() {
 	run -0 guest layered curl -sS https://news.lab-site.org/
 	guest_fails layered curl -sS https://api.lab-a.com/
 	dns_not_asked api.lab-a.com
+	run -0 postern policy show layered --effective
+	matches "bound" '^allow at most news.lab-site.org \(.*bound.yaml:3\)$' "$output"
+	# What lies under every policy is no difference.
+	export POSTERN_PRESET_DIR=$LAB/tmp/presets
+	run -0 postern policy diff layered "$LAB/tmp/layered.yaml"
 }

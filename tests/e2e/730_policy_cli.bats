@@ -58,6 +58,42 @@ setup() {
 	equal "nothing" "" "$output"
 }
 
+@test "terms and settings count as much as rules: diff, dry run and show --effective say them" {
+	cat >"$LAB/tmp/terms.yaml" <<-'END'
+		version: 1
+		mode: learn
+		limits: {upload: {soft: 1MiB, hard: 3MiB}}
+		allow:
+		  - host: news.lab-site.org
+		    uses: 3
+		    limits: {connections: 20}
+		  - host: "*.lab-a.com"
+		  - host: echo.lab-site.org
+		    ports: [7, 9002]
+		    expires: 2030-01-01T00:00:00Z
+	END
+	run -1 postern policy diff "$LAB/tmp/wide.yaml" "$LAB/tmp/terms.yaml"
+	equal "difference" "-allow news.lab-site.org (wide.yaml:3)
+-allow echo.lab-site.org:7,9002 (wide.yaml:5)
++mode: learn (terms.yaml:2)
++limits: upload 3MiB (soft 1MiB) (terms.yaml:3)
++allow news.lab-site.org 3 uses, connections 20 (terms.yaml:5)
++allow echo.lab-site.org:7,9002 until 2030-01-01T00:00:00Z (terms.yaml:9)" "${output//$LAB\/tmp\//}"
+	sandbox terms --policy "$LAB/tmp/terms.yaml"
+	run -0 postern policy diff terms "$LAB/tmp/terms.yaml"
+	run -0 postern policy show terms --effective
+	matches "mode" '^mode: learn \(terms.yaml:2\)$' "$output"
+	matches "limit" '^limits: upload 3MiB \(soft 1MiB\) \(terms.yaml:3\)$' "$output"
+	matches "terms" '^allow news.lab-site.org \(terms.yaml:5\) 0 of 3 used, connections 20$' "$output"
+	matches "learning" '^allow TCP to everything else by its name, and mark it' "$output"
+	run -0 postern policy apply terms "$LAB/tmp/wide.yaml" --dry-run
+	matches "mode" '^-mode: learn \(terms.yaml:2\)$' "$output"
+	matches "limit" '^-limits: upload 3MiB \(soft 1MiB\) \(terms.yaml:3\)$' "$output"
+	matches "old terms" '^-allow news.lab-site.org 3 uses, connections 20 ' "$output"
+	matches "new terms" '^\+allow news.lab-site.org \(wide.yaml:3\)$' "$output"
+	sandbox_gone terms
+}
+
 # The connections that an answer ($output) says are cut, a line each: record, name, port. jq would round the record's number.
 cut_of() {
 	python3 -c 'import json, sys

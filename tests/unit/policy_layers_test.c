@@ -2,7 +2,7 @@
 /* Organisation, presets, sandbox and edits become one policy: what wins, what bounds, and what each may not say. */
 #include "policy/layers.h"
 
-#include "policy/snapshot.h"
+#include "policy/terms.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -370,6 +370,71 @@ order_of_edits_does_not_matter_to_the_hash(void **state)
 	assert_string_equal(hash[0], hash[1]);
 }
 
+/* What the lines of a compiled policy say: settings, then rules, each with its origin. */
+static void
+expect_lines(const struct snapshot *snapshot, const char *const *expected)
+{
+	char text[TERMS_LINE_MAX], line[TERMS_LINE_MAX + RULE_ORIGIN_MAX];
+	size_t at = 0;
+
+	for (unsigned int i = 0; i < POLICY_SETTING_MAX; i++) {
+		if (terms_format_setting(snapshot, (enum policy_setting)i, text)[0] == '\0')
+			continue;
+		snprintf(
+		    line, sizeof(line), "%s (%s)", text, snapshot_setting_origin(snapshot, (enum policy_setting)i));
+		assert_string_equal(line, expected[at++]);
+	}
+	for (uint32_t i = 0; i < snapshot_rule_count(snapshot); i++) {
+		struct terms terms;
+
+		terms_of_rule(snapshot, i, &terms);
+		snprintf(line, sizeof(line), "%s%s%s (%s)",
+		    snapshot_rule_is_organisations(snapshot, i) ? "organisation: " : "",
+		    snapshot_rule_is_bound(snapshot, i) ? "bound: " : "",
+		    terms_format_rule(snapshot_rule_text(snapshot, i), &terms, text),
+		    snapshot_rule_origin(snapshot, i));
+		assert_string_equal(line, expected[at++]);
+	}
+	assert_null(expected[at]);
+}
+
+static void
+what_is_in_force_is_said_with_its_origin(void **state)
+{
+	static const char *const expected[] = {
+	    "mode: learn (task.yaml:4)",
+	    "ech: deny (organisation.yaml:2)",
+	    "limits: connections 7 (organisation.yaml:3)",
+	    "limits: dns_queries_per_second 9 (soft 2) (task.yaml:7)",
+	    "limits: upload 2KiB (task.yaml:8)",
+	    "organisation: bound: allow *.corp.example (organisation.yaml:5)",
+	    "organisation: deny b.example (organisation.yaml:7)",
+	    "allow *.npmjs.example (preset:npm.yaml:4)",
+	    "allow a.example:22 subdomains until 2026-12-01T12:00:00Z, 3 uses, upload 1KiB (soft 1) (task.yaml:10)",
+	    "allow b.example 1 use (task.yaml:16)",
+	    NULL,
+	};
+	struct policy policy =
+	    merged(&(struct texts){.organisation = HEAD "ech: deny\nlimits: {connections: 7, upload: 1MiB}\nallow:\n  "
+							"- host: '*.corp.example'\ndeny:\n  - host: b.example\n",
+		.sandbox =
+		    HEAD "name: task\ninclude: [preset:npm]\nmode: learn\nlimits:\n  connections: 8\n"
+			 "  dns_queries_per_second: {soft: 2, hard: 9}\n  upload: 2KiB\nallow:\n  - host: a.example\n"
+			 "    subdomains: true\n    ports: 22\n    expires: 2h\n    uses: 3\n"
+			 "    limits: {upload: {soft: 1, hard: 1KiB}}\n  - host: b.example\n    uses: 1\n"});
+	int fd = snapshot_compile(&policy, NULL);
+	struct snapshot *snapshot;
+
+	(void)state;
+	policy_free(&policy);
+	assert_true(fd >= 0);
+	snapshot = snapshot_open(fd, NULL);
+	close(fd);
+	assert_non_null(snapshot);
+	expect_lines(snapshot, expected);
+	snapshot_free(snapshot);
+}
+
 static void
 presets_are_listed(void **state)
 {
@@ -415,6 +480,7 @@ main(void)
 	    cmocka_unit_test(includes_are_found_or_explained),
 	    cmocka_unit_test(expiries_count_from_when_it_was_applied),
 	    cmocka_unit_test(order_of_edits_does_not_matter_to_the_hash),
+	    cmocka_unit_test(what_is_in_force_is_said_with_its_origin),
 	    cmocka_unit_test(presets_are_listed),
 	};
 
