@@ -186,7 +186,10 @@ struct gateway_verdict flow_verdict(enum verdict verdict, enum reason reason, co
  * (missing is the reason otherwise). */
 struct gateway_verdict flow_judge(struct sandbox *sandbox, const struct flow_ends *ends, const struct name *claim,
     enum name_source source, enum reason missing);
-/* The one, complete record of an attempt that is not let through. */
+/* Are there too many refusals of this sandbox for one more record of its own? Then it has been counted (gateway/proxy.c). */
+bool proxy_counts_refusal(
+    struct sandbox *sandbox, const struct flow_ends *ends, enum verdict verdict, enum reason reason);
+/* The one, complete record of an attempt that is not let through; or its place in a count. */
 void flow_record_refused(struct sandbox *sandbox, const struct flow_ends *ends, const struct gateway_verdict *verdict,
     const struct flow_said *said);
 /* Open the flow's record by flow->verdict; wait fires when it is durable. 0 or -errno. */

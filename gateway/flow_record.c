@@ -85,6 +85,8 @@ flow_record_refused(struct sandbox *sandbox, const struct flow_ends *ends, const
 {
 	struct record record;
 
+	if (proxy_counts_refusal(sandbox, ends, verdict->verdict, verdict->reason))
+		return;
 	gateway_flow_record(sandbox, &record, &ends->src, ends->sport, &ends->dst, ends->dport, IPPROTO_TCP, verdict);
 	flow_record_said(&record.flow, said);
 	/* When even the reserve is full the refusal stands without a record: the account tells. */

@@ -5,14 +5,22 @@
  * dialled, which decides the mode and is the only address ever connected to. Limits are checked before anything is
  * allocated; what is beyond them is reset and recorded.
  *
+ * A guest can have connections refused faster than the log can be written, and all sandboxes share the log: their
+ * connections would wait behind its refusals, and the oldest records would make room for them. So only so many refusals of
+ * a sandbox have a record of their own; further ones are counted (gateway/tally.h) until the minute is over. What is allowed
+ * always has its own.
+ *
  * When descriptors run out, accept fails and the listener stays readable: a busy loop. One descriptor is kept in reserve;
  * it is closed, the next connection is accepted with it and reset, and the listener rests for a while. The reserve is a
  * duplicate of stderr: it must not be a sandbox's socket, which would keep a deleted namespace alive. */
 #include "gateway/flow.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "gateway/tally.h"
+#include "gateway/window.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -24,8 +32,12 @@
 #define PROXY_ACCEPT_BATCH 64
 /* How long a listener rests when descriptors or memory are short; SYNs wait in its backlog. */
 #define PROXY_REST_MS 100
-/* Kinds of refusals that are counted instead of listed (gateway/tally.h). */
+/* Kinds of refusals that are counted instead of listed, for each reason (gateway/tally.h). */
 #define PROXY_REFUSALS_MAX 64
+/* Refusals of a sandbox that are listed within a minute: what a program that goes on trying needs in an hour, some 2 MB of
+ * log, and less than a second's work of its writer. */
+#define PROXY_LISTED_MAX 4096
+#define PROXY_LISTED_MS 60000
 
 struct proxy_listener {
 	struct proxy *proxy;
@@ -38,8 +50,11 @@ struct proxy {
 	struct sandbox *sandbox;
 	struct proxy_listener listeners[2];
 	struct flow_list flows;
-	struct tally refusals; /* connections that find no room for a record of their own */
+	struct window listed;  /* refusals with a record of their own */
+	struct tally refusals; /* those that find no room for one */
 };
+
+static_assert(REASON_MAX <= TALLY_CLASSES_MAX, "a class of the tally for each reason");
 
 /* Shared by all sandboxes of the process. */
 static int proxy_reserve_fd = -1;
@@ -98,22 +113,44 @@ proxy_turn_away(struct proxy *proxy, int fd, const struct flow_ends *ends, enum 
 	flow_close_reset(fd);
 }
 
+/* The record says what was refused where and how often; what each of them said of itself is gone. */
+static void
+proxy_count(struct proxy *proxy, const struct flow_ends *ends, enum verdict verdict, enum reason reason)
+{
+	struct gateway_verdict refusal = flow_verdict(verdict, reason, "too many to be listed one by one");
+	struct tally_key kind = {
+	    .src = ends->src, .dst = ends->dst, .class = (uint8_t)reason, .proto = IPPROTO_TCP, .dport = ends->dport};
+	struct record record;
+
+	account_reclass(proxy->sandbox->account, RECORD_ATTEMPT_CONNECTION, RECORD_ATTEMPT_REFUSED);
+	if (tally_bump(&proxy->refusals, &kind, 1))
+		return;
+	gateway_flow_record(
+	    proxy->sandbox, &record, &ends->src, ends->sport, &ends->dst, ends->dport, IPPROTO_TCP, &refusal);
+	if (tally_open(&proxy->refusals, &kind, &record.flow, 1) < 0)
+		log_warnx("%s: no memory to record a refused connection", proxy->sandbox->name);
+}
+
+bool
+proxy_counts_refusal(struct sandbox *sandbox, const struct flow_ends *ends, enum verdict verdict, enum reason reason)
+{
+	struct proxy *proxy = sandbox->proxy;
+	int64_t now_ms = clock_mono_ms();
+
+	if (window_count(&proxy->listed, now_ms) < PROXY_LISTED_MAX) {
+		window_add(&proxy->listed, now_ms);
+		return false;
+	}
+	proxy_count(proxy, ends, verdict, reason);
+	return true;
+}
+
 /* The log is out for so long that the recorder keeps the rest of its room for what is open. */
 static void
 proxy_count_away(struct proxy *proxy, int fd, const struct flow_ends *ends)
 {
-	struct gateway_verdict refusal = flow_verdict(VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, NULL);
-	struct tally_key kind = {.src = ends->src, .dst = ends->dst, .proto = IPPROTO_TCP, .dport = ends->dport};
-	struct record record;
-
 	flow_close_reset(fd);
-	account_reclass(proxy->sandbox->account, RECORD_ATTEMPT_CONNECTION, RECORD_ATTEMPT_REFUSED);
-	if (tally_bump(&proxy->refusals, &kind, 1))
-		return;
-	gateway_flow_record(proxy->sandbox, &record, &ends->src, ends->sport, &ends->dst, ends->dport, IPPROTO_TCP,
-	    &refusal);
-	if (tally_open(&proxy->refusals, &kind, &record.flow, 1) < 0)
-		log_warnx("%s: no memory to record a refused connection", proxy->sandbox->name);
+	proxy_count(proxy, ends, VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE);
 }
 
 /* Where there are few descriptors, at most half of those for connections: a connection has two. */
@@ -237,6 +274,7 @@ proxy_attach(struct sandbox *sandbox, int tcp4, int tcp6)
 	proxy_reserve_take();
 	proxy->sandbox = sandbox;
 	proxy->flows.sandbox = sandbox;
+	window_init(&proxy->listed, PROXY_LISTED_MS);
 	tally_init(&proxy->refusals, sandbox->gateway->loop, sandbox->account, PROXY_REFUSALS_MAX);
 	sandbox->proxy = proxy;
 	rc = proxy_listen(proxy, &proxy->listeners[0], tcp4);

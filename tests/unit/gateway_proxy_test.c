@@ -712,6 +712,56 @@ case_F_22_refusals_are_counted_when_there_is_no_room(void **state)
 	lab_close(&lab); /* checks that the account adds up */
 }
 
+/* F-38: so many refusals within a minute have records of their own; the next ones are counted, by reason, without what each
+ * said of itself; what is allowed has its own record all the same. */
+static void
+case_F_38_refusals_beyond_a_number_are_counted(void **state)
+{
+	const struct record *last = NULL;
+	struct lab lab;
+	struct flow_ends ends = {.src = {.family = 4}};
+	uint8_t hello[512];
+	int guest, origin;
+	size_t listed = 0;
+
+	(void)state;
+	lab_open(&lab, 443, good);
+	while (!proxy_counts_refusal(&lab.sandbox, &ends, VERDICT_DENIED, REASON_NOT_TLS))
+		assert_in_range(++listed, 1, 100000);
+	account_arrive(lab.sandbox.account, RECORD_ATTEMPT_CONNECTION, 1); /* the one that the loop ended with */
+	for (int i = 0; i < 20; i++) {
+		guest = lab_dial(&lab, ORIGIN4);
+		lab_send(
+		    &lab, guest, hello, lab_hello(hello, i % 2 == 0 ? "evil.example.com" : "bad.example.com", false));
+		assert_int_equal(lab_recv(&lab, guest), -ECONNRESET);
+		close(guest);
+	}
+	assert_int_equal(far_end_count(lab.far, RECORD_FLOW_OPEN, NULL), 0);
+	guest = lab_dial(&lab, ORIGIN4);
+	lab_send(&lab, guest, hello, lab_hello(hello, "good.example.com", false));
+	origin = lab_accept(&lab);
+	assert_true(origin >= 0);
+	close(origin);
+	close(guest);
+	far_end_pass(lab.far, 6000);
+	assert_int_equal(far_end_count(lab.far, RECORD_FLOW_OPEN, NULL), 1);
+	assert_true(far_end_count(lab.far, RECORD_REFUSED, &last) >= 2);
+	assert_int_equal(last->flow.reason, REASON_NO_RULE);
+	assert_int_equal(last->flow.verdict, VERDICT_DENIED);
+	assert_int_equal(last->flow.count, 20);
+	assert_int_equal(last->flow.dport, 443);
+	assert_int_equal(last->flow.name_len, 0);
+	/* The minute is over. */
+	far_end_pass(lab.far, 61000);
+	guest = lab_dial(&lab, ORIGIN4);
+	lab_send(&lab, guest, hello, lab_hello(hello, "evil.example.com", false));
+	assert_int_equal(lab_recv(&lab, guest), -ECONNRESET);
+	close(guest);
+	assert_int_equal(far_end_count(lab.far, RECORD_FLOW_OPEN, &last), 2);
+	assert_int_equal(last->flow.reason, REASON_NO_RULE);
+	lab_close(&lab); /* checks that the account adds up */
+}
+
 static void
 case_F_20_out_of_descriptors(void **state)
 {
@@ -811,6 +861,7 @@ main(void)
 	    cmocka_unit_test(limits_of_connections),
 	    cmocka_unit_test(case_D_05_memory_of_unfinished_hellos),
 	    cmocka_unit_test(without_an_auditor_nothing_opens),
+	    cmocka_unit_test(case_F_38_refusals_beyond_a_number_are_counted),
 	    cmocka_unit_test(case_F_22_refusals_are_counted_when_there_is_no_room),
 	    cmocka_unit_test(case_F_20_out_of_descriptors),
 	    cmocka_unit_test(detach_in_every_state),
