@@ -119,6 +119,8 @@ flow_end(struct flow *flow, enum end_reason end, enum verdict verdict, enum reas
 
 	if (flow->state == FLOW_ENDED)
 		return;
+	if (flow->state == FLOW_OPENING || flow->state == FLOW_RELAYING)
+		flow_http_abandon(flow);
 	flow->state = FLOW_ENDED;
 	recorder_cancel(&gateway->recorder, &flow->wait);
 	flow_record_close(flow, end, verdict, reason);

@@ -229,6 +229,9 @@ enum relay_status flow_http_pump(struct flow *flow);
 bool flow_http_status(struct flow *flow);
 /* The record of another host's request is durable: let the request pass. */
 void flow_http_resume(struct flow *flow);
+/* OPENING, RELAYING: no more bytes will be read or passed on. When some of those that came begin a request which was never
+ * judged, or is for another host, that attempt gets its record; a request is named once. For a flow without http: nothing. */
+void flow_http_abandon(struct flow *flow);
 /* RELAYING: the timer ran out on a later head, or on a record. Ends the flow. */
 void flow_http_late(struct flow *flow);
 /* Send an answer that explains the refusal. False when that is not possible. */

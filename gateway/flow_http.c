@@ -141,8 +141,46 @@ flow_http_cut(struct flow *flow, const struct gateway_verdict *verdict, bool who
 		said.hello_us = flow_since_us(flow_http_began_us(flow->http));
 
 	flow_record_refused(flow->sandbox, &flow->ends, verdict, &said);
+	flow_buffer_free(flow); /* so that nothing of it is abandoned */
 	flow_end(flow, END_NEXT_HOST, VERDICT_ALLOWED, REASON_ALLOWED, true);
 	return FLOW_HTTP_OVER;
+}
+
+void
+flow_http_abandon(struct flow *flow)
+{
+	const struct flow_http *http = flow->http;
+	struct gateway_verdict verdict;
+	struct flow_said said;
+
+	if (http == NULL || http->pending || flow->in.len <= http->ready || http->parser.in_body)
+		return;
+	switch (http->parser.state) {
+	case HTTP_STATE_HEAD:
+		verdict =
+		    flow_verdict(VERDICT_DENIED, REASON_HTTP_MALFORMED, "closed before the request head was complete");
+		break;
+	case HTTP_STATE_JUDGE:
+		if (name_equal(&http->parser.head.host.name, &flow->verdict.name))
+			return; /* one more request of the connection that is on record */
+		verdict = flow_verdict(VERDICT_FAILED, REASON_REVOKED, "ended before it was judged");
+		break;
+	case HTTP_STATE_REJECTED:
+		verdict = flow_verdict(VERDICT_DENIED, http->parser.head.reason, http->parser.head.detail);
+		break;
+	case HTTP_STATE_LENGTH:
+	case HTTP_STATE_CHUNK_SIZE:
+	case HTTP_STATE_CHUNK_DATA:
+	case HTTP_STATE_CHUNK_END:
+	case HTTP_STATE_TRAILER:
+	case HTTP_STATE_HELD:
+	case HTTP_STATE_OPAQUE:
+		return;
+	}
+	said = flow_http_said(&http->parser.head);
+	account_arrive(flow->sandbox->account, RECORD_ATTEMPT_CONNECTION, 1);
+	flow_record_refused(flow->sandbox, &flow->ends, &verdict, &said);
+	flow_buffer_free(flow);
 }
 
 /* RELAYING: a fault in what follows. Before it everything ready was passed on. */
@@ -290,6 +328,7 @@ flow_http_fill(struct flow *flow, bool *ret_more)
 		return RELAY_SOURCE_FAILED;
 	}
 	/* What is left is the beginning of a request that never became one: nothing may pass of it. */
+	flow_http_abandon(flow);
 	flow->out.eof = true;
 	if (shutdown(flow->origin_fd, SHUT_WR) < 0) {
 		flow->out.sys_errno = errno;

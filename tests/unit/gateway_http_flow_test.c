@@ -319,6 +319,75 @@ case_B_22_second_request_malformed(void **state)
 	finish(&lab, guest, origin);
 }
 
+/* The beginning of a later request, and then the end of the connection, whoever ends it and how: an attempt of its own. */
+static void
+case_B_22_second_request_unfinished(void **state)
+{
+	static const char begun[] = "GET /secret HTTP/1.1\r\nHost: evil.example.net\r\nX: data";
+	const struct record *last = NULL;
+
+	(void)state;
+	for (int how = 0; how < 4; how++) {
+		struct lab lab;
+		int guest, origin;
+
+		open_with(&lab, REQUEST, &guest, &origin);
+		hear(&lab, origin, REQUEST);
+		say(&lab, guest, begun);
+		assert_int_equal(lab_recv(&lab, origin), -EAGAIN);
+		assert_int_equal(far_end_count(lab.far, RECORD_FLOW_OPEN, NULL), 1);
+		if (how == 0)
+			assert_int_equal(shutdown(guest, SHUT_WR), 0);
+		else if (how == 1)
+			lab_reset(guest);
+		else if (how == 2)
+			lab_reset(origin);
+		else
+			proxy_detach(&lab.sandbox, END_DETACHED);
+		lab_settle(&lab);
+		assert_int_equal(far_end_count(lab.far, RECORD_FLOW_OPEN, &last), 2);
+		assert_int_equal(last->flow.verdict, VERDICT_DENIED);
+		assert_int_equal(last->flow.reason, REASON_HTTP_MALFORMED);
+		assert_int_equal(last->flow.name_len, 16);
+		assert_memory_equal(last->flow.name, "evil.example.net", 16);
+		assert_string_equal(last->flow.http_method, "GET");
+		if (how == 0)
+			assert_int_equal(lab_recv(&lab, origin), 0);
+		if (how != 1)
+			close(guest);
+		if (how != 2)
+			close(origin);
+		lab_settle(&lab);
+		assert_int_equal(far_end_count(lab.far, RECORD_FLOW_OPEN, NULL), 2);
+		lab_close(&lab);
+	}
+}
+
+/* What came with the first request for another host when the origin does not answer; for the same host it is none. */
+static void
+case_B_22_second_request_without_an_origin(void **state)
+{
+	const struct record *last = NULL;
+
+	(void)state;
+	for (int other = 0; other < 2; other++) {
+		struct lab lab;
+		int guest;
+
+		lab_open(&lab, 80, rules);
+		close(lab.origin);
+		lab.origin = -1;
+		guest = lab_dial(&lab, ORIGIN4);
+		say(&lab, guest, other ? REQUEST "GET / HTTP/1.1\r\nHost: evil.example.net\r\n\r\n" : REQUEST REQUEST);
+		assert_int_equal(lab_recv(&lab, guest), -ECONNRESET);
+		assert_int_equal(far_end_count(lab.far, RECORD_FLOW_OPEN, &last), 1 + other);
+		if (other)
+			assert_memory_equal(last->flow.name, "evil.example.net", 16);
+		close(guest);
+		lab_close(&lab);
+	}
+}
+
 static void
 second_host_allowed_gets_its_own_record(void **state)
 {
@@ -528,6 +597,8 @@ main(void)
 	    cmocka_unit_test(case_B_24_giant_head),
 	    cmocka_unit_test(case_B_22_second_host_denied),
 	    cmocka_unit_test(case_B_22_second_request_malformed),
+	    cmocka_unit_test(case_B_22_second_request_unfinished),
+	    cmocka_unit_test(case_B_22_second_request_without_an_origin),
 	    cmocka_unit_test(second_host_allowed_gets_its_own_record),
 	    cmocka_unit_test(second_host_without_a_durable_record),
 	    cmocka_unit_test(case_B_24_later_head_dribbles),
