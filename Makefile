@@ -37,7 +37,7 @@ PKGS_policy := yaml-0.1 libidn2 libpsl libcrypto
 PKGS_audit := sqlite3 jansson libcrypto
 PKGS_tap := libnftnl libmnl
 PKGS_gateway := libcares ldns libssl libcrypto libmicrohttpd jansson libseccomp libcap-ng libsystemd libmaxminddb
-PKGS_cli := libcurl jansson libcap-ng
+PKGS_cli := libcurl jansson libcap-ng libseccomp
 PKGS := $(sort $(PKGS_policy) $(PKGS_audit) $(PKGS_tap) $(PKGS_gateway) $(PKGS_cli))
 
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE -I. -I$(BUILD)/gen $(WARN) $(HARDEN) $(SAN) \

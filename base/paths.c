@@ -7,9 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PATHS_SYSTEM_RUNTIME "/run/postern"
-#define PATHS_SYSTEM_STATE "/var/lib/postern"
-
 static const char *
 paths_set_by(const char *variable)
 {

@@ -3,6 +3,10 @@
 #ifndef POSTERN_BASE_PATHS_H
 #define POSTERN_BASE_PATHS_H
 
+/* The system's daemon's. */
+#define PATHS_SYSTEM_RUNTIME "/run/postern"
+#define PATHS_SYSTEM_STATE "/var/lib/postern"
+
 /* $POSTERN_RUNTIME_DIR; else /run/postern for root, $XDG_RUNTIME_DIR/postern (or /tmp/postern-UID) for others. A user
  * who may use the system's daemon sets POSTERN_RUNTIME_DIR=/run/postern, or has no daemon of his own: when his own
  * directory has no control socket but the system's has one, that is the answer. Static storage. */

@@ -5,10 +5,13 @@
  * (whose signals have no default effect). The daemon attaches the child's network namespace by its pid while it waits, so
  * that the command never runs without its gateway.
  *
- * What the command must not do: see the daemon's control socket (it could allow itself anything), see other processes
- * (their root directories and namespaces are doors), get privileges back. What it may: everything else its user may;
+ * What the command must not do: see the control socket of its daemon (it could allow itself anything) or of another (whose
+ * sandboxes it could open), see other processes (their root directories and namespaces are doors), get privileges back,
+ * make sockets that the network namespace does not confine (cli/run_sockets.c). What it may: everything else its user may;
  * files are shared, and so are Unix sockets in files (postern(1) says so). */
 #include "cli/run_child.h"
+
+#include "cli/run_sockets.h"
 
 #include <cap-ng.h>
 #include <errno.h>
@@ -106,7 +109,7 @@ run_mounts(const struct run_child_config *config, int ready_fd)
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		run_fail(ready_fd, "mount namespace");
 	run_resolv_conf(config, ready_fd);
-	for (size_t i = 0; i < 2; i++)
+	for (size_t i = 0; i < RUN_CHILD_HIDE; i++)
 		if (config->hide[i] != NULL && access(config->hide[i], F_OK) == 0
 		    && mount("none", config->hide[i], "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,mode=0555") < 0)
 			run_fail(ready_fd, config->hide[i]);
@@ -119,7 +122,7 @@ run_give_up_privilege(void)
 	if (geteuid() == 0)
 		for (size_t i = 0; i < sizeof(run_capabilities) / sizeof(run_capabilities[0]); i++)
 			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_BOUNDING_SET, run_capabilities[i]);
-	if (capng_apply(CAPNG_SELECT_ALL) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) {
+	if (capng_apply(CAPNG_SELECT_ALL) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || run_sockets_confine() < 0) {
 		fprintf(stderr, "postern run: privileges could not be given up\n");
 		_exit(126);
 	}

@@ -20,11 +20,14 @@ struct run_child {
 	int ready_fd; /* readable: the child has its namespaces, or says why not */
 };
 
+/* Directories that are hidden: sockets and state of the daemon that is used, of the user's own, of the system's. */
+#define RUN_CHILD_HIDE 6
+
 struct run_child_config {
 	enum run_userns userns;
 	pid_t keeper_pid;      /* for RUN_USERNS_KEEPER */
 	const char *dns4, *dns6; /* the gateway's addresses for resolv.conf */
-	const char *hide[2];   /* directories the command must not see: the daemon's sockets and state; NULL: none */
+	const char *hide[RUN_CHILD_HIDE]; /* the same one may be there twice; NULL: none */
 	char **argv;           /* the command */
 };
 

@@ -104,6 +104,31 @@ stranger_daemon_gone() { ! pgrep -u "$STRANGER" postern >/dev/null; }
 	done
 }
 
+@test "E-33: no socket that the network does not confine, and no other daemon's socket or state" {
+	local user python='
+import ctypes, errno, socket, sys
+for family in range(64):
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_SEQPACKET):
+        try:
+            socket.socket(family, kind)
+        except OSError as error:
+            continue
+        print("family", family)
+        break
+libc = ctypes.CDLL(None, use_errno=True)
+print("io_uring", libc.syscall(425, 8, 0), errno.errorcode[ctypes.get_errno()])'
+	mkdir -p "$LAB/root-run" "$LAB/root-state" /run/postern
+	touch /run/postern/control.sock
+	# The user's own daemon answers in the tests above and below; the system's socket is there as well.
+	for user in as_root as_stranger; do
+		run -0 "$user" postern run --quiet -- /usr/bin/python3 -c "$python"
+		equal "sockets of $user" "family 1 family 2 family 10 family 16 io_uring -1 ENOSYS" "$(xargs <<<"$output")"
+		run "$user" postern run --quiet -- ls -A /run/postern
+		equal "in the system's directory" "" "$output"
+	done
+	rm -r /run/postern
+}
+
 @test "the exit status and signals are the command's" {
 	mkdir -p "$LAB/root-run" "$LAB/root-state"
 	run as_root postern run --quiet -- sh -c 'exit 42'
