@@ -2,6 +2,7 @@
 #include "audit/prune.h"
 
 #include "audit/schema.h"
+#include "audit/seal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,11 +25,12 @@ prune_integer(sqlite3 *db, const char *sql, int64_t *ret_value)
 int
 prune_told(sqlite3 *db, int64_t *ret_through, bool *ret_told)
 {
-	/* Whenever something goes the event is written: it is among the newest. Without an index, which might be damaged. */
+	/* Whenever something goes the event is written: it is among the newest. Without an index, which might be damaged.
+	 * What no seal is about yet anybody can write. */
 	static const char sql[] =
 	    "SELECT m.value, m.value = 0 OR (SELECT 1 FROM events e NOT INDEXED WHERE e.kind = 16 AND m.value = "
-	    "CASE WHEN json_valid(e.detail) THEN json_extract(e.detail, '$.through') END ORDER BY e.id DESC LIMIT 1) "
-	    "FROM meta m WHERE m.key = 'pruned_through'";
+	    "CASE WHEN json_valid(e.detail) THEN json_extract(e.detail, '$.through') END AND e.seq <= "
+	    "(SELECT max(last_seq) FROM seals) ORDER BY e.id DESC LIMIT 1) FROM meta m WHERE m.key = 'pruned_through'";
 	sqlite3_stmt *stmt;
 	int rc = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
 
@@ -58,13 +60,41 @@ prune_bytes_used(sqlite3 *db, uint64_t *ret_bytes)
 	return rc;
 }
 
+/* Small segments go together, as many as have not more links than one that was full: each time something goes, a seal is
+ * made, and a log that had many must not have as many for ever. */
+static int
+prune_extend(sqlite3 *db, const struct prune_limits *limits, struct prune_segment *segment)
+{
+	static const char sql[] =
+	    "SELECT s.last_seq, s.ts FROM seals s, (SELECT value AS gone FROM meta WHERE key = 'pruned_through') "
+	    "WHERE s.last_seq > ?1 AND s.last_seq <= gone + ?2 AND s.n < (SELECT max(n) FROM seals) "
+	    "AND NOT EXISTS (SELECT 1 FROM seals o WHERE o.n <= s.n AND o.last_seq > gone AND o.ts >= ?3) "
+	    "ORDER BY s.n DESC LIMIT 1";
+	sqlite3_stmt *stmt;
+	int rc = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
+
+	if (rc != SQLITE_OK)
+		return rc;
+	sqlite3_bind_int64(stmt, 1, segment->through);
+	sqlite3_bind_int64(stmt, 2, SEAL_LINKS);
+	sqlite3_bind_int64(stmt, 3, segment->for_size ? INT64_MAX : limits->before_us);
+	rc = sqlite3_step(stmt);
+	if (rc == SQLITE_ROW) {
+		segment->through = sqlite3_column_int64(stmt, 0);
+		segment->sealed_us = sqlite3_column_int64(stmt, 1);
+	}
+	sqlite3_finalize(stmt);
+	return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
 int
 prune_find(sqlite3 *db, const struct prune_limits *limits, struct prune_segment *ret_segment, bool *ret_due)
 {
-	/* The first seal above what is gone, if there is another after it. */
-	static const char sql[] = "SELECT s.last_seq, s.ts FROM seals s WHERE s.last_seq > (SELECT value FROM meta "
-				  "WHERE key = 'pruned_through') "
-				  "AND s.n < (SELECT max(n) FROM seals) ORDER BY s.n LIMIT 1";
+	/* The first seal above what is gone, if there is another after it, and how much comes after it. */
+	static const char sql[] =
+	    "SELECT s.last_seq, s.ts, (SELECT max(last_seq) FROM seals) - s.last_seq FROM seals s WHERE s.last_seq > "
+	    "(SELECT value FROM meta WHERE key = 'pruned_through') AND s.n < (SELECT max(n) FROM seals) "
+	    "ORDER BY s.n LIMIT 1";
 	uint64_t bytes = 0;
 	sqlite3_stmt *stmt;
 	int rc = SQLITE_OK;
@@ -82,12 +112,15 @@ prune_find(sqlite3 *db, const struct prune_limits *limits, struct prune_segment 
 		    .through = sqlite3_column_int64(stmt, 0), .sealed_us = sqlite3_column_int64(stmt, 1)};
 		bool old = limits->before_us != 0 && segment.sealed_us < limits->before_us;
 
-		segment.for_size = !old && limits->bytes_max != 0 && bytes > limits->bytes_max;
+		segment.for_size = !old && limits->bytes_max != 0 && bytes > limits->bytes_max &&
+		    sqlite3_column_int64(stmt, 2) >= SEAL_LINKS;
 		*ret_due = old || segment.for_size;
 		if (*ret_due)
 			*ret_segment = segment;
 	}
 	sqlite3_finalize(stmt);
+	if (*ret_due)
+		return prune_extend(db, limits, ret_segment);
 	return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 

@@ -111,7 +111,8 @@ struct store_state {
 /* What is on disk. Looks at the files' sizes. */
 void store_state(const struct store *store, struct store_state *ret_state);
 
-/* Drop the oldest sealed segment in the batch, if the limits say so; the caller adds the event that tells and commits.
+/* Drop the oldest sealed segment in the batch, if the limits say so; the caller adds the event that tells, seals (store_seal,
+ * at_end) and commits.
  * Returns 1 and *ret_segment, 0 when nothing is due, or -1 as store_add. Takes some milliseconds for each 1,000 rows. */
 int store_prune(
     struct store *store, const struct prune_limits *limits, struct prune_segment *ret_segment, struct error *err);

@@ -85,7 +85,28 @@ auditor_prune_lost(void)
 	prune.rows = 0;
 }
 
-/* 1: there may be more to do; 0: not now. */
+/* What makes up for the rows that are gone, in the same batch. 1: there may be more to do; 0: not
+ * now. */
+static int
+prune_tell_all(struct store *store, const struct prune_segment *segment)
+{
+	struct error err;
+
+	prune_tell(segment);
+	prune_tell_untold(segment);
+	/* An event without a seal could be anybody's. */
+	if (!auditor_is_writable())
+		return 0;
+	if (store_seal(store, true, &err) < 0) {
+		auditor_fail(&err);
+		return 0;
+	}
+	auditor_schedule(true);
+	/* Where all of a segment was carried on, to drop more makes nothing smaller. */
+	return !segment->for_size || segment->rows > 0;
+}
+
+/* Likewise. */
 static int
 prune_step(struct store *store)
 {
@@ -97,12 +118,8 @@ prune_step(struct store *store)
 	if (prune.keep_s != 0)
 		limits.before_us = clock_real_us() - (int64_t)prune.keep_s * 1000000;
 	rc = store_prune(store, &limits, &segment, &err);
-	if (rc == 1) {
-		prune_tell(&segment);
-		prune_tell_untold(&segment);
-		auditor_schedule(true);
-		return 1;
-	}
+	if (rc == 1)
+		return prune_tell_all(store, &segment);
 	if (rc == 0) {
 		prune_end_run();
 		rc = store_shrink(store, PRUNE_PAGES, &err);

@@ -173,6 +173,38 @@ test_nothing_goes_before_its_time(void **state)
 	store_close(store);
 }
 
+/* As many small ones as make a full one; what is younger than wanted ends them. */
+static void
+test_small_segments_go_together(void **state)
+{
+	struct prune_limits limits = {.before_us = INT64_MAX};
+	struct prune_segment last;
+	struct store *store = prune_open();
+
+	(void)state;
+	for (uint64_t i = 1; i <= 700; i += 100) {
+		prune_fill(store, i, i + 99);
+		prune_seal(store);
+	}
+	assert_int_equal(fixture_integer("SELECT count(*) FROM seals"), 7);
+	limits.before_us = fixture_integer("SELECT ts FROM seals WHERE n = 3");
+	assert_int_equal(prune_all(store, &limits, &last), 1);
+	assert_int_equal(last.through, 400);
+	assert_int_equal(last.sealed_us, fixture_integer("SELECT ts FROM seals WHERE n = 2"));
+	limits.before_us = INT64_MAX;
+	assert_int_equal(prune_all(store, &limits, &last), 1);
+	assert_int_equal(last.through, 1200);
+	/* Never the newest ones for their size. */
+	limits = (struct prune_limits){.bytes_max = 1};
+	prune_fill(store, 800, 900);
+	prune_seal(store);
+	assert_int_equal(prune_all(store, &limits, &last), 0);
+	prune_fill(store, 1000, 1500);
+	prune_seal(store);
+	assert_int_equal(prune_all(store, &limits, &last), 1);
+	store_close(store);
+}
+
 static void
 test_size_drops_the_oldest_until_it_fits(void **state)
 {
@@ -261,6 +293,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    PRUNE_TEST(test_old_segments_go_whole_and_the_chain_goes_on),
 	    PRUNE_TEST(test_nothing_goes_before_its_time),
+	    PRUNE_TEST(test_small_segments_go_together),
 	    PRUNE_TEST(test_size_drops_the_oldest_until_it_fits),
 	    PRUNE_TEST(test_a_sandbox_goes_with_the_last_that_speaks_of_it),
 	    PRUNE_TEST(test_an_undone_prune_leaves_all),

@@ -839,7 +839,7 @@ prune_segment(struct store *store)
 	assert_int_equal(segment.untold, 0);
 	snprintf(detail, sizeof(detail), "{\"through\":%lld}", (long long)segment.through);
 	verify_add(store, fixture_event(90000, EVENT_PRUNED, detail));
-	fixture_commit(store);
+	verify_seal_now(store);
 	return segment.through;
 }
 
@@ -848,6 +848,7 @@ prune_oldest(void)
 {
 	struct store *store = fixture_open(NULL);
 
+	store_set_signer(store, &signer);
 	assert_int_equal(prune_segment(store), SEQ_SEALED);
 	store_close(store);
 }
@@ -874,7 +875,8 @@ test_a_pruned_log_passes(void **state)
 	verify_ok(&result);
 	assert_int_equal(result.pruned_through, 7);
 	assert_int_equal(result.from_seq, 7);
-	assert_int_equal(result.seals, 2);
+	assert_int_equal(result.seals, 3);
+	assert_int_equal(result.unsealed, 0);
 	/* Carried on: the connection that is open, the sandbox, its account; and the event. */
 	assert_int_equal(result.links, SEQ_TAIL - SEQ_SEALED + 4);
 	assert_int_equal(result.notes_matched, 2);
@@ -945,6 +947,28 @@ test_pruning_that_nobody_tells_of(void **state)
 	assert_int_equal(verify_now().fault_count, 1);
 }
 
+/* Links after the newest seal are not proven: with an event among them that nobody but the auditor writes, all the rest could
+ * be dropped. */
+static void
+test_pruning_that_nothing_signed_tells_of(void **state)
+{
+	struct verify_result result;
+	struct store *store;
+
+	(void)state;
+	verify_make();
+	/* Without a key: a store does for whoever forges it. */
+	store = fixture_open(NULL);
+	verify_add(store, fixture_event(90000, EVENT_PRUNED, "{\"through\":7}"));
+	fixture_commit(store);
+	store_close(store);
+	result = verify_now();
+	verify_ok(&result);
+	tamper(PRUNE);
+	verify_finds(VERIFY_REMOVED, 0, 1);
+	assert_int_equal(verify_now().fault_count, 1);
+}
+
 /* What retention drops later must not hide it. */
 static void
 test_retention_notices_pruning_that_nobody_told_of(void **state)
@@ -983,9 +1007,9 @@ prune_on_the_way(uint64_t done, uint64_t total, void *context)
 	for (int i = 0; i < 4 && !prune->by_hand; i++)
 		prune_segment(prune->store);
 	if (prune->by_hand)
-		tamper("UPDATE meta SET value = (SELECT last_seq FROM seals WHERE n = 5) WHERE key = 'pruned_through';"
-		       "DELETE FROM connections WHERE seq <= (SELECT last_seq FROM seals WHERE n = 5);"
-		       "DELETE FROM chain WHERE seq <= (SELECT last_seq FROM seals WHERE n = 5)");
+		tamper("UPDATE meta SET value = (SELECT last_seq FROM seals WHERE n = 6) WHERE key = 'pruned_through';"
+		       "DELETE FROM connections WHERE seq <= (SELECT last_seq FROM seals WHERE n = 6);"
+		       "DELETE FROM chain WHERE seq <= (SELECT last_seq FROM seals WHERE n = 6)");
 }
 
 static void
@@ -1326,6 +1350,7 @@ main(void)
 	    VERIFY_TEST(test_a_pruned_log_passes),
 	    VERIFY_TEST(test_pruning_ends_with_a_seal),
 	    VERIFY_TEST(test_pruning_that_nobody_tells_of),
+	    VERIFY_TEST(test_pruning_that_nothing_signed_tells_of),
 	    VERIFY_TEST(test_retention_notices_pruning_that_nobody_told_of),
 	    VERIFY_TEST(test_a_log_that_is_pruned_meanwhile),
 	    VERIFY_TEST(test_accounts_that_do_not_add_up),
