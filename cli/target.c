@@ -57,7 +57,10 @@ target_from_user(const char *text, char ret_target[TARGET_TEXT_MAX], struct erro
 		return error_set(
 		    err, ERROR_USAGE, "'%.*s://': unknown scheme; write HOST:PORT", (int)(rest - text), text);
 	rest += 3;
-	len = strcspn(rest, "/?#\\");
+	len = strcspn(rest, "/?#");
+	if (memchr(rest, '\\', len) != NULL)
+		return error_set(err, ERROR_USAGE,
+		    "'%.100s': to some programs '\\' ends the host, to others it does not; write HOST:PORT", text);
 	user = memrchr(rest, '@', len);
 	if (user != NULL) {
 		len -= (size_t)(user + 1 - rest);

@@ -27,7 +27,9 @@ test_print(const json_t *answer, bool allowed)
 	}
 	table_print(&table, stdout, "");
 	table_init(&table, 1, NULL);
-	if (allowed)
+	if (allowed && rule[0] == '\0')
+		table_add(&table, "allowed: no rule does, but mode: learn lets it through");
+	else if (allowed)
 		table_addf(&table, "allowed by: %s (%s)", rule, origin);
 	else if (rule[0] != '\0')
 		table_addf(&table, "denied (%s) by: %s (%s)", command_text(answer, "reason"), rule, origin);

@@ -6,6 +6,7 @@
  * from the gateway. Nothing is resolved and nothing is sent. */
 #include "gateway/control.h"
 
+#include "gateway/control_hint.h"
 #include "gateway/control_json.h"
 #include "gateway/control_target.h"
 
@@ -239,6 +240,20 @@ explain_proof(struct explain *explain)
 		explain_step(explain, "proof", "info", "on this port the lease is the proof of the name");
 }
 
+/* A refusal for want of a rule: is there one that nearly fits? */
+static void
+explain_hint(struct explain *explain)
+{
+	const struct control_target *target = &explain->target;
+	char text[CONTROL_HINT_MAX];
+
+	if (explain->reason != REASON_NO_RULE)
+		return;
+	control_hint(explain->snapshot, &target->name, target->proto, target->port, clock_real_us(), text);
+	if (text[0] != '\0')
+		explain_step(explain, "hint", "info", "%s", text);
+}
+
 static void
 explain_by_name(struct explain *explain, const struct msg_leases_done *leases)
 {
@@ -250,14 +265,18 @@ explain_by_name(struct explain *explain, const struct msg_leases_done *leases)
 	    snapshot_decide_dns(explain->snapshot, &explain->target.name, clock_real_us()), IPPROTO_TCP);
 	explain_decision(
 	    explain, "dns", dns, dns.verdict == VERDICT_ALLOWED ? "may be resolved" : "may not be resolved");
-	if (dns.verdict != VERDICT_ALLOWED)
+	if (dns.verdict != VERDICT_ALLOWED) {
+		explain_hint(explain);
 		return;
+	}
 	host = explain_as_taken(snapshot_decide_host(explain->snapshot, &explain->target.name, explain->target.proto,
 				    explain->target.port, clock_real_us()),
 	    explain->target.proto);
 	explain_decision(explain, "rule", host, explain->shown);
-	if (host.verdict != VERDICT_ALLOWED)
+	if (host.verdict != VERDICT_ALLOWED) {
+		explain_hint(explain);
 		return;
+	}
 	explain->rule = host.rule;
 	explain_leases_of_name(explain, leases);
 	explain_proof(explain);
@@ -279,8 +298,8 @@ explain_leases_of_addr(struct explain *explain, const struct msg_leases_done *le
 		if (!addr_equal(&row->addr, &target->addr))
 			continue;
 		found++;
-		decision = explain_as_taken(snapshot_decide_host(explain->snapshot, &row->name, target->proto,
-						target->port, clock_real_us()),
+		decision = explain_as_taken(
+		    snapshot_decide_host(explain->snapshot, &row->name, target->proto, target->port, clock_real_us()),
 		    target->proto);
 		explain_step(explain, "lease", decision.verdict == VERDICT_ALLOWED ? "ok" : "denied",
 		    "resolved by this sandbox as %s, for another %u s", row->name.text, row->left_s);

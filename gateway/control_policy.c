@@ -171,9 +171,15 @@ policy_warn(const struct control *control, json_t *warnings, const struct snapsh
 	}
 	if (decision.verdict == VERDICT_ALLOWED)
 		return;
-	json_array_append_new(warnings,
-	    json_sprintf("%s stays denied by: %s (%s)", rule_format(rule, word),
-		snapshot_rule_text(snapshot, decision.rule), snapshot_rule_origin(snapshot, decision.rule)));
+	if (decision.rule == SNAPSHOT_NO_RULE)
+		json_array_append_new(warnings,
+		    json_sprintf("%s stays denied: %s", rule_format(rule, word),
+			decision.out_of_bounds ? "the organisation's policy does not allow it too"
+					       : reason_sentence(decision.reason)));
+	else
+		json_array_append_new(warnings,
+		    json_sprintf("%s stays denied by: %s (%s)", rule_format(rule, word),
+			snapshot_rule_text(snapshot, decision.rule), snapshot_rule_origin(snapshot, decision.rule)));
 }
 
 /* The edits that came last are the ones of this change. */
@@ -196,9 +202,9 @@ policy_answer(struct control_job *job, const struct control_sandbox *sandbox, co
 
 	control_job_end(job, 200,
 	    json_pack("{s:s, s:b, s:I, s:I, s:s, s:O, s:I, s:o, s:O}", "name", sandbox->name, "preview",
-		(int)change->preview, "generation", (json_int_t)sandbox->generation, "changed", (json_int_t)change->changed, "policy_hash", sandbox->hash,
-		"change", change->change, "cut_count", (json_int_t)(done == NULL ? 0 : done->cut_count), "cut", cut,
-		"warnings", change->warnings));
+		(int)change->preview, "generation", (json_int_t)sandbox->generation, "changed",
+		(json_int_t)change->changed, "policy_hash", sandbox->hash, "change", change->change, "cut_count",
+		(json_int_t)(done == NULL ? 0 : done->cut_count), "cut", cut, "warnings", change->warnings));
 }
 
 static void
@@ -277,8 +283,7 @@ resync_start(struct control_job *job)
 		return;
 	}
 	if (control_policy_compile(job->control, sandbox->policy_text, sandbox->policy_file, sandbox->policy_applied_us,
-		&sandbox->edits, &fd, &snapshot, &err) <
-	    0) {
+		&sandbox->edits, &fd, &snapshot, &err) < 0) {
 		control_job_fail(job, &err);
 		return;
 	}
@@ -369,8 +374,7 @@ control_change_apply(struct control_job *job, struct control_sandbox *sandbox, s
 	preview = change_preview(sandbox, change);
 	rc = policy_store(job->control, &preview, change->replaces_file, &err);
 	if (rc == 0)
-		rc = policy_ask(
-		    job, MSG_POLICY, sandbox, change->generation, change->fd, policy_done_handler, &err);
+		rc = policy_ask(job, MSG_POLICY, sandbox, change->generation, change->fd, policy_done_handler, &err);
 	if (rc < 0) {
 		policy_roll_back(job, sandbox, change, &err);
 		control_job_fail(job, &err);

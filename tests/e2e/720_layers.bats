@@ -100,6 +100,11 @@ setup() {
 	dns_not_asked api.lab-a.com
 	run -0 postern policy show layered --effective
 	matches "bound" '^allow at most news.lab-site.org \(.*bound.yaml:3\)$' "$output"
+	run -1 postern test layered api.lab-a.com
+	matches "hint" "hint +info +a rule allows it, but the organisation's policy does not" "$output"
+	run -0 postern allow layered deep.lab-b.net
+	matches "warning" "deep.lab-b.net stays denied: the organisation's policy does not allow it too" "$output"
+	run -0 postern revoke layered deep.lab-b.net
 	# What lies under every policy is no difference.
 	export POSTERN_PRESET_DIR=$LAB/tmp/presets
 	run -0 postern policy diff layered "$LAB/tmp/layered.yaml"

@@ -134,6 +134,20 @@ for cut in json.load(sys.stdin)["cut"]:
 	log_has task '.end == "policy" and .dport == 7'
 }
 
+@test "test says which rule comes near: other ports, names below, the name above" {
+	sandbox near --policy "$LAB/tmp/wide.yaml"
+	run -1 postern test near echo.lab-site.org
+	matches "ports" 'hint +info +of echo.lab-site.org these ports are allowed: 7, 9002$' "$output"
+	run -1 postern test near lab-a.com
+	matches "below" 'hint +info +allow \*.lab-a.com \(wide.yaml:4\) is about names below lab-a.com, not about itself' "$output"
+	run -1 postern test near a.b.news.lab-site.org:80
+	matches "above" 'hint .*allow news.lab-site.org \(wide.yaml:3\) is about news.lab-site.org alone' "$output"
+	run -1 postern test near lab-b.net
+	[[ $output != *hint* ]] || fail "a hint: $output"
+	run -2 postern test near 'https://news.lab-site.org\@lab-b.net/'
+	sandbox_gone near
+}
+
 @test "a policy that is broken is not applied" {
 	printf 'version: 1\nallow: [x]\n' >"$LAB/tmp/broken.yaml"
 	run -5 postern policy apply task "$LAB/tmp/broken.yaml"
