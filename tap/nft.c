@@ -301,6 +301,8 @@ nft_set_fill(struct nftnl_set *object, const struct nft_batch *batch, const stru
 		nftnl_set_set_u64(object, NFTNL_SET_TIMEOUT, set->timeout_ms);
 		nftnl_set_set_u32(object, NFTNL_SET_GC_INTERVAL, set->gc_interval_ms);
 	}
+	if (set->size != 0)
+		nftnl_set_set_u32(object, NFTNL_SET_DESC_SIZE, set->size);
 	if ((set->flags & NFT_SET_CONCAT) != 0 &&
 	    nftnl_set_set_data(object, NFTNL_SET_DESC_CONCAT, set->fields, set->field_count) < 0)
 		return -1;

@@ -174,6 +174,19 @@ nft_rule_lookup(struct nft_rule *rule, const char *set, uint32_t sreg)
 }
 
 void
+nft_rule_remember(struct nft_rule *rule, const char *set, uint32_t sreg, uint64_t timeout_ms)
+{
+	struct nftnl_expr *expr = nft_rule_expr(rule, "dynset");
+
+	if (expr == NULL)
+		return;
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_DYNSET_OP, NFT_DYNSET_OP_UPDATE);
+	nftnl_expr_set_u32(expr, NFTNL_EXPR_DYNSET_SREG_KEY, sreg);
+	nftnl_expr_set_u64(expr, NFTNL_EXPR_DYNSET_TIMEOUT, timeout_ms);
+	nft_expr_text(rule, expr, NFTNL_EXPR_DYNSET_SET_NAME, set);
+}
+
+void
 nft_rule_socket_transparent(struct nft_rule *rule, uint32_t dreg)
 {
 	struct nftnl_expr *expr = nft_rule_expr(rule, "socket");

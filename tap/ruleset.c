@@ -45,9 +45,14 @@
 /* Errors about datagrams of ours that are dropped without a word; the rest is refused as any ICMP is. */
 #define RULESET_LATE_PER_S 100
 #define RULESET_LATE_BURST 500
-/* Neighbour discovery: each new source can make an entry in a table that all namespaces of the host share. */
+/* Neighbour discovery. */
 #define RULESET_NDP_PER_S 20
 #define RULESET_NDP_BURST 40
+/* Each new source of it makes an entry in a table that all namespaces share, and the host's own links with them: 1024
+ * entries by default, held for some ten seconds whatever else the kernel needs. A guest has one link-local address, and
+ * perhaps another one after it was started anew. */
+#define RULESET_NEIGHBOURS 2
+#define RULESET_NEIGHBOUR_MS 60000
 /* Expired lease elements never match; this is only how soon their memory comes back. */
 #define RULESET_GC_MS 10000
 
@@ -94,6 +99,23 @@ ruleset_guest_subnet(const struct tap_config *config, int family, struct prefix 
 	return true;
 }
 
+/* The link-local addresses by which a guest may be known. */
+static void
+ruleset_add_neighbours_set(struct nft_batch *batch)
+{
+	struct nft_set set = {
+	    .name = "neighbours",
+	    .flags = NFT_SET_TIMEOUT | NFT_SET_EVAL,
+	    .key_type = NFT_TYPE_IPV6,
+	    .key_len = 16,
+	    .timeout_ms = RULESET_NEIGHBOUR_MS,
+	    .gc_interval_ms = RULESET_GC_MS,
+	    .size = RULESET_NEIGHBOURS,
+	};
+
+	nft_batch_set(batch, &set);
+}
+
 static void
 ruleset_add_sets(struct nft_batch *batch, const struct tap_config *config)
 {
@@ -105,6 +127,8 @@ ruleset_add_sets(struct nft_batch *batch, const struct tap_config *config)
 		never_add_set(batch, family, family == 4 ? "never4" : "never6", &subnet, 1);
 		ruleset_add_destination_sets(batch, family);
 	}
+	if (tap_has_ipv6(config))
+		ruleset_add_neighbours_set(batch);
 }
 
 /* The ways in. */
@@ -150,27 +174,51 @@ ruleset_add_open_chains(struct nft_batch *batch, const struct tap_config *config
 	ruleset_add_relay_rule(batch, 6, RULESET_RANGE6);
 }
 
+/* Is the source link-local (op NFT_CMP_EQ), or not (NFT_CMP_NEQ)? */
+static void
+ruleset_match_link_local(struct nft_rule *rule, uint32_t op)
+{
+	static const uint8_t mask[2] = {0xff, 0xc0}, link_local[2] = {0xfe, 0x80};
+
+	match_load_network(rule, IP6_SOURCE, sizeof(link_local));
+	nft_rule_mask(rule, NFT_REG_1, mask, sizeof(mask));
+	nft_rule_cmp(rule, op, NFT_REG_1, link_local, sizeof(link_local));
+}
+
+static void
+ruleset_add_ndp_accept(struct nft_batch *batch, const char *chain, struct nft_rule *rule)
+{
+	nft_rule_limit(rule, RULESET_NDP_PER_S, RULESET_NDP_BURST);
+	nft_rule_finish(rule, NF_ACCEPT, NULL);
+	nft_batch_verdict(batch, chain, NFT_GOTO, REFUSE_NDP);
+}
+
 static void
 ruleset_add_ndp_chain(struct nft_batch *batch, const struct tap_config *config)
 {
 	static const struct addr none = {.family = 6};
-	static const uint8_t link_local_mask[2] = {0xff, 0xc0}, link_local[2] = {0xfe, 0x80};
 	struct nft_rule rule;
+
+	nft_batch_chain(batch, "ndp_link_local");
+	rule = nft_rule_start(batch, "ndp_link_local");
+	match_load_network(&rule, IP6_SOURCE, 16);
+	nft_rule_remember(&rule, "neighbours", NFT_REG_1, RULESET_NEIGHBOUR_MS);
+	ruleset_add_ndp_accept(batch, "ndp_link_local", &rule);
 
 	nft_batch_chain(batch, "ndp");
 	rule = nft_rule_start(batch, "ndp");
 	match_family(&rule, NFPROTO_IPV6);
 	match_addr(&rule, NFT_CMP_NEQ, IP6_SOURCE, &config->guest6);
 	match_addr(&rule, NFT_CMP_NEQ, IP6_SOURCE, &none);
-	match_load_network(&rule, IP6_SOURCE, sizeof(link_local));
-	nft_rule_mask(&rule, NFT_REG_1, link_local_mask, sizeof(link_local_mask));
-	nft_rule_cmp(&rule, NFT_CMP_NEQ, NFT_REG_1, link_local, sizeof(link_local));
+	ruleset_match_link_local(&rule, NFT_CMP_NEQ);
 	nft_rule_finish(&rule, NFT_GOTO, refuse_chain(TAP_COUNTER_SPOOFED));
 
 	rule = nft_rule_start(batch, "ndp");
-	nft_rule_limit(&rule, RULESET_NDP_PER_S, RULESET_NDP_BURST);
-	nft_rule_finish(&rule, NF_ACCEPT, NULL);
-	nft_batch_verdict(batch, "ndp", NFT_GOTO, REFUSE_NDP);
+	ruleset_match_link_local(&rule, NFT_CMP_EQ);
+	nft_rule_finish(&rule, NFT_GOTO, "ndp_link_local");
+
+	rule = nft_rule_start(batch, "ndp");
+	ruleset_add_ndp_accept(batch, "ndp", &rule);
 }
 
 static void
