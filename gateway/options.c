@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <grp.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -240,8 +241,9 @@ options_fd(int *ret_fd, const char *what, const char *value, struct error *err)
 {
 	unsigned long number;
 
-	if (options_number(value, 1024, &number) < 0)
-		return error_set(err, ERROR_USAGE, "%s %s", what, value);
+	/* As high as there are: the keeper of a large fleet has thousands open when it starts a role again. */
+	if (options_number(value, INT_MAX, &number) < 0)
+		return error_set(err, ERROR_USAGE, "%s %s: give the number of an open descriptor", what, value);
 	*ret_fd = (int)number;
 	return 0;
 }
@@ -270,7 +272,7 @@ options_set_epoch(struct options *options, const char *value, struct error *err)
 	unsigned long number;
 
 	if (options_number(value, UINT32_MAX, &number) < 0)
-		return error_set(err, ERROR_USAGE, "--epoch %s", value);
+		return error_set(err, ERROR_USAGE, "--epoch %s: give a number below 2^32", value);
 	options->epoch = number;
 	return 0;
 }
@@ -281,7 +283,7 @@ options_set_progress_ms(struct options *options, const char *value, struct error
 	unsigned long number;
 
 	if (options_number(value, 86400000, &number) < 0 || number == 0)
-		return error_set(err, ERROR_USAGE, "--progress-ms %s", value);
+		return error_set(err, ERROR_USAGE, "--progress-ms %s: give milliseconds from 1 to 86400000", value);
 	options->progress_ms = (int64_t)number;
 	return 0;
 }
