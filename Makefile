@@ -150,7 +150,7 @@ demo: deps
 
 SUITES ?= unit probe fuzz e2e
 test: deps
-	@$(SUB) all unit probes lab-programs
+	@$(SUB) all unit probes lab-programs man
 ifeq ($(SANITIZE),)
 	@$(if $(filter fuzz,$(SUITES)),$(MAKE) fuzz-build)
 endif

@@ -26,11 +26,11 @@ machine() {
 	cat >"$LAB/tmp/commands" <<-'COMMANDS'
 		curl -sS -4 https://news.lab-site.org/
 		curl -sS -6 https://news.lab-site.org/
-		curl -sS -m 5 https://www.lab-b.net/ 2>&1
-		curl -sSk -m 5 --connect-to ::news.lab-site.org: https://www.lab-b.net/ 2>&1
-		curl -sS -m 5 http://169.254.169.254/ 2>&1
-		curl -sS -m 5 "http://[fd00:ec2::254]/" 2>&1
-		curl -sSk -m 5 https://45.45.45.20/ 2>&1
+		curl -sS -m 30 https://www.lab-b.net/ 2>&1
+		curl -sSk -m 30 --connect-to ::news.lab-site.org: https://www.lab-b.net/ 2>&1
+		curl -sS -m 30 http://169.254.169.254/ 2>&1
+		curl -sS -m 30 "http://[fd00:ec2::254]/" 2>&1
+		curl -sSk -m 30 https://45.45.45.20/ 2>&1
 		busybox nslookup www.lab-b.net 8.8.8.8 2>&1
 		exit 3
 	COMMANDS
@@ -56,8 +56,8 @@ machine() {
 	machine right "$(policy right 'host: lab-a.com')"
 	cat >"$LAB/tmp/commands" <<-'COMMANDS'
 		for i in 1 2 3; do
-			curl -sS -m 5 https://news.lab-site.org/
-			curl -sS -m 5 https://lab-a.com/
+			curl -sS -m 30 https://news.lab-site.org/
+			curl -sS -m 30 https://lab-a.com/
 		done 2>&1
 	COMMANDS
 	vm right "$LAB/tmp/commands" --mac "$mac" >"$LAB/tmp/right" &

@@ -355,7 +355,7 @@ as_user() {
 @test "make install: programs, pages, unit and examples; each command explains itself and is in the manual" {
 	local root=$LAB/root command
 	# What make has built is taken as it is; this must not build in the midst of a test.
-	run -0 make -C "$REPO" --no-print-directory install BUILD="$BUILD" DESTDIR="$root" SANITIZE= CI=
+	run -0 make -C "$REPO" --no-print-directory -o all install BUILD="$BUILD" DESTDIR="$root" SANITIZE= CI=
 	local file
 	for file in usr/sbin/posternd usr/bin/postern usr/share/man/man1/postern.1 usr/share/man/man1/postern-log.1 \
 		usr/share/man/man1/postern-report.1 usr/share/man/man1/postern-verify.1 usr/share/man/man8/posternd.8 \
