@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "audit/seal_table.h"
 
+#include "audit/record.h"
+
 #include <string.h>
 
 #define SEAL_TABLE_COLUMNS "n, first_seq, last_seq, ts, head, key_id, signature"
@@ -94,6 +96,24 @@ seal_table_newest(sqlite3 *db, struct seal *ret_seal)
 	rc = sqlite3_step(stmt);
 	if (rc == SQLITE_ROW && !seal_table_read(stmt, ret_seal))
 		rc = SQLITE_CORRUPT;
+	sqlite3_finalize(stmt);
+	return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+int
+seal_table_closes(sqlite3 *db, const struct seal *seal, bool *ret_closes)
+{
+	static const char sql[] = "SELECT 1 FROM chain c JOIN events e ON e.id = c.id WHERE c.seq = ?1 AND c.tbl = 3 "
+				  "AND e.seq = c.seq AND e.kind = 2";
+	sqlite3_stmt *stmt;
+	int rc = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
+
+	_Static_assert(CHAIN_EVENTS == 3 && EVENT_DAEMON_STOP == 2, "the numbers in the statement");
+	if (rc != SQLITE_OK)
+		return rc;
+	sqlite3_bind_int64(stmt, 1, seal->last_seq);
+	rc = sqlite3_step(stmt);
+	*ret_closes = rc == SQLITE_ROW && seal->n > 0;
 	sqlite3_finalize(stmt);
 	return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }

@@ -25,6 +25,10 @@ int seal_table_next(sqlite3_stmt *next, int64_t n, struct seal *ret_seal, bool *
 /* The newest seal, or one with n 0. SQLITE_OK, SQLITE_CORRUPT when it is not whole, or another result code. */
 int seal_table_newest(sqlite3 *db, struct seal *ret_seal);
 
+/* Does the seal close the log: is the last change that it is about the daemon's word that it stops? Whatever comes after it is
+ * written with a seal of its own. An SQLite result code. */
+int seal_table_closes(sqlite3 *db, const struct seal *seal, bool *ret_closes);
+
 /* Keys of the right form, at most max, oldest first. An SQLite result code. */
 int seal_table_keys(sqlite3 *db, struct seal_key *ret_keys, size_t max, size_t *ret_count);
 

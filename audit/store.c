@@ -239,6 +239,15 @@ store_close_earlier(struct store *store, uint64_t epoch, struct error *err)
 	return rc == SQLITE_OK ? 0 : store_fail(store, rc, err);
 }
 
+/* The first changes after an orderly end, too: without a seal they would look like somebody else's. */
+static bool
+store_seal_is_due(const struct store *store)
+{
+	int64_t links = store_unsealed(store);
+
+	return links >= SEAL_LINKS || (links > 0 && store->seal.closing);
+}
+
 int
 store_commit(struct store *store, struct error *err)
 {
@@ -250,13 +259,14 @@ store_commit(struct store *store, struct error *err)
 		store_roll_back(store);
 		return -1;
 	}
-	if (store_unsealed(store) >= SEAL_LINKS && store_add_seal(store, err) < 0)
+	if (store_seal_is_due(store) && store_add_seal(store, err) < 0)
 		return -1;
 	rc = store_step(store->commit);
 	if (rc != SQLITE_OK)
 		return store_fail(store, rc, err);
 	insert_committed(&store->insert);
 	store_seal_committed(&store->seal);
+	store_file_note(&store->file, &store->insert.durable);
 	if (store->checkpoint != NULL && checkpoint_cut_due(store->checkpoint))
 		store_cut(store);
 	return 0;

@@ -69,6 +69,43 @@ store_file_mark_line(const struct store_file *file, enum store_mark mark, char r
 	ret_line[STORE_MARK_LINE] = '\0';
 }
 
+/* The line behind it: the newest number, and the chain's head in hex. */
+#define STORE_NOTE_LINE (20 + 1 + 2 * CHAIN_DIGEST + 1)
+
+void
+store_file_note(struct store_file *file, const struct insert_state *state)
+{
+	char line[STORE_NOTE_LINE + 1];
+	size_t len;
+
+	if (state->seq == file->noted.seq)
+		return;
+	len = (size_t)snprintf(line, sizeof(line), "%020" PRId64 " ", state->seq);
+	for (size_t i = 0; i < CHAIN_DIGEST; i++)
+		len += (size_t)snprintf(line + len, sizeof(line) - len, "%02x", state->head[i]);
+	line[len++] = '\n';
+	if (pwrite(file->lock_fd, line, len, STORE_MARK_LINE) == (ssize_t)len)
+		file->noted = *state;
+}
+
+/* What is not such a line tells nothing. */
+static void
+store_file_read_note(struct store_file *file)
+{
+	char line[STORE_NOTE_LINE + 1] = "";
+	struct insert_state noted;
+	int at = 0;
+
+	file->noted = (struct insert_state){.seq = 0};
+	if (pread(file->lock_fd, line, STORE_NOTE_LINE, STORE_MARK_LINE) != STORE_NOTE_LINE ||
+	    sscanf(line, "%20" SCNd64 " %n", &noted.seq, &at) != 1 || at != 21)
+		return;
+	for (size_t i = 0; i < CHAIN_DIGEST; i++)
+		if (sscanf(line + at + 2 * i, "%2hhx", &noted.head[i]) != 1)
+			return;
+	file->noted = noted;
+}
+
 /* Anything that is not a mark of ours counts as OPEN, which is the careful answer. */
 static enum store_mark
 store_file_read_mark(const struct store_file *file)
@@ -101,6 +138,7 @@ store_file_lock(struct store_file *file, const char *path, struct error *err)
 		return error_sys(err, errno, "%s", lock);
 	if (flock(file->lock_fd, LOCK_EX | LOCK_NB) == 0) {
 		file->mark = store_file_read_mark(file);
+		store_file_read_note(file);
 		return 0;
 	}
 	if (errno == EWOULDBLOCK)
@@ -189,6 +227,7 @@ store_file_set_aside(struct store_file *file, const char *why, struct store_open
 	/* Whatever is at the path from now on is not what there was. */
 	if (ftruncate(file->lock_fd, 0) == 0)
 		file->mark = STORE_MARK_NONE;
+	file->noted.seq = 0;
 	opening->replaced = true;
 	snprintf(opening->why, sizeof(opening->why), "%s", why);
 	snprintf(opening->moved_to, sizeof(opening->moved_to), "%s", aside);

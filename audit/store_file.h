@@ -4,6 +4,7 @@
 #ifndef POSTERN_AUDIT_STORE_FILE_H
 #define POSTERN_AUDIT_STORE_FILE_H
 
+#include "audit/insert.h"
 #include "audit/store.h"
 
 #include <sys/types.h>
@@ -26,6 +27,7 @@ struct store_file {
 	char path[PATH_MAX]; /* no symbolic link is left in its directory's part */
 	int lock_fd;         /* -1 until locked */
 	enum store_mark mark;
+	struct insert_state noted; /* in the lock file when it was locked, or since; seq 0: nothing */
 	struct {
 		dev_t dev;
 		ino_t ino;
@@ -39,6 +41,10 @@ void store_file_unlock(struct store_file *file);
  * CLOSED goes with the files' sizes and times, to notice if anybody writes to them meanwhile; after the last use of them.
  * On a full disk a mark may not get there: then it is as after a crash. */
 void store_file_leave(struct store_file *file, enum store_mark mark);
+
+/* Note in the lock file how far the log goes, after a commit, unsynced: what a power cut leaves of it may be older than the
+ * log, never newer. A log that is behind it was cut off. */
+void store_file_note(struct store_file *file, const struct insert_state *state);
 
 /* Bytes of the database and its -wal. */
 int64_t store_file_size(const struct store_file *file);

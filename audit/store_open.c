@@ -115,7 +115,21 @@ store_mend(struct store *store, sqlite3 *reference, struct store_opening *openin
 		rc = schema_mend(store->db, reference);
 	if (rc != SQLITE_OK)
 		return schema_error(err, store->db, store->file.path);
-	snprintf(opening->changed, sizeof(opening->changed), "%s", what);
+	if (opening->changed[0] == '\0')
+		snprintf(opening->changed, sizeof(opening->changed), "%s", what);
+	return 0;
+}
+
+/* A log that had a chain has one for ever: somebody who takes it away has postern make a new one over whatever is there. */
+static int
+store_migrate(struct store *store, struct store_opening *opening, struct error *err)
+{
+	if (schema_migrate(store->db, err) < 0)
+		return -1;
+	opening->migrated = true;
+	if (store->file.noted.seq > 0)
+		snprintf(opening->changed, sizeof(opening->changed),
+		    "it had a chain up to number %lld, which was taken away", (long long)store->file.noted.seq);
 	return 0;
 }
 
@@ -136,6 +150,7 @@ store_check_schema(struct store *store, struct store_opening *opening, struct er
 static int
 store_load(struct store *store, struct store_opening *opening, struct error *err)
 {
+	static const struct insert_state nothing = {.seq = 0};
 	enum schema_state state;
 
 	if (store_configure(store, err) < 0 || schema_inspect(store->db, &state, err) < 0)
@@ -160,8 +175,9 @@ store_load(struct store *store, struct store_opening *opening, struct error *err
 		if (schema_create(store->db, err) < 0)
 			return -1;
 		opening->created = true;
+		store_file_note(&store->file, &nothing);
 	}
-	if (state == SCHEMA_OLDER && schema_migrate(store->db, err) < 0)
+	if (state == SCHEMA_OLDER && store_migrate(store, opening, err) < 0)
 		return -1;
 	if (store_check_schema(store, opening, err) < 0 || schema_fill_words(store->db, err) < 0)
 		return -1;
@@ -171,7 +187,7 @@ store_load(struct store *store, struct store_opening *opening, struct error *err
 
 /* Statements, numbering, time of the last sign of life, and which files these are. */
 static int
-store_prepare(struct store *store, struct error *err)
+store_prepare(struct store *store, struct store_opening *opening, struct error *err)
 {
 	struct insert_state state;
 	int rc;
@@ -181,12 +197,15 @@ store_prepare(struct store *store, struct error *err)
 		"coalesce((SELECT max(ts) FROM events), 0))",
 		&store->last_known_us, err) < 0)
 		return -1;
-	rc = store_seal_open(&store->seal, store->db, &state);
+	rc = store_seal_open(&store->seal, store->db, &store->file.noted, &state);
 	/* Said of what was read well: SQLite has nothing to report. */
 	if (rc == SQLITE_CORRUPT && sqlite3_errcode(store->db) != SQLITE_CORRUPT)
 		return error_set(err, ERROR_CORRUPT, "%s: its chain or seals are damaged", store->file.path);
 	if (rc != SQLITE_OK)
 		return schema_error(err, store->db, store->file.path);
+	if (!opening->migrated && opening->changed[0] == '\0')
+		store_seal_suspect(
+		    &store->seal, &store->file.noted, &state, opening->changed, sizeof(opening->changed));
 	if (insert_prepare(&store->insert, store->db, &state) != SQLITE_OK ||
 	    sqlite3_prepare_v2(store->db, "BEGIN IMMEDIATE", -1, &store->begin, NULL) != SQLITE_OK ||
 	    sqlite3_prepare_v2(store->db, "COMMIT", -1, &store->commit, NULL) != SQLITE_OK ||
@@ -247,7 +266,7 @@ store_open_file(struct store *store, struct store_opening *opening, struct error
 	if (sqlite3_open_v2(store->file.path, &store->db,
 		SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW, NULL) != SQLITE_OK)
 		schema_error(err, store->db, store->file.path);
-	else if (store_load(store, opening, err) == 0 && store_prepare(store, err) == 0)
+	else if (store_load(store, opening, err) == 0 && store_prepare(store, opening, err) == 0)
 		return 0;
 	else if (err->code == ERROR_SYSTEM && store_blames_file(store))
 		err->code = ERROR_CORRUPT;

@@ -3,11 +3,20 @@
 
 #include "audit/seal_table.h"
 
+#include <stdio.h>
 #include <string.h>
+
+static void
+store_seal_meet(struct store_seal *seal, const struct insert_state *noted, const struct insert_state *state)
+{
+	if (state->seq == noted->seq && memcmp(state->head, noted->head, CHAIN_DIGEST) == 0)
+		seal->noted_met = true;
+}
 
 /* From the newest seal's head over the links after it. */
 static int
-store_seal_walk(struct store_seal *seal, struct chain *chain, struct insert_state *state)
+store_seal_walk(
+    struct store_seal *seal, struct chain *chain, const struct insert_state *noted, struct insert_state *state)
 {
 	static const char sql[] = "SELECT seq, tbl, id, digest FROM chain WHERE seq > ?1 ORDER BY seq";
 	sqlite3_stmt *stmt;
@@ -15,6 +24,7 @@ store_seal_walk(struct store_seal *seal, struct chain *chain, struct insert_stat
 
 	if (rc != SQLITE_OK)
 		return rc;
+	store_seal_meet(seal, noted, state);
 	sqlite3_bind_int64(stmt, 1, state->seq);
 	while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
 		struct chain_link link = {.seq = sqlite3_column_int64(stmt, 0),
@@ -28,13 +38,37 @@ store_seal_walk(struct store_seal *seal, struct chain *chain, struct insert_stat
 		memcpy(link.digest, sqlite3_column_blob(stmt, 3), CHAIN_DIGEST);
 		chain_advance(chain, state->head, &link);
 		state->seq = link.seq;
+		store_seal_meet(seal, noted, state);
 	}
 	sqlite3_finalize(stmt);
 	return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
+void
+store_seal_suspect(const struct store_seal *seal, const struct insert_state *noted, const struct insert_state *state,
+    char *ret_what, size_t size)
+{
+	long long links = (long long)store_seal_links(seal, state), sealed = (long long)seal->last.last_seq;
+
+	ret_what[0] = '\0';
+	if (noted->seq > state->seq)
+		snprintf(ret_what, size,
+		    "it ends with number %lld, and with %lld when it was last written: its end was cut off, or an "
+		    "older copy took its place",
+		    (long long)state->seq, (long long)noted->seq);
+	else if (seal->closing && links > 0)
+		snprintf(ret_what, size, "%lld changes were added after number %lld, with which it had been closed",
+		    links, sealed);
+	else if (links >= SEAL_LINKS)
+		snprintf(ret_what, size,
+		    "%lld changes after number %lld are under no seal: seals were removed, or changes added", links,
+		    sealed);
+	else if (noted->seq > 0 && noted->seq >= seal->last.last_seq && !seal->noted_met)
+		snprintf(ret_what, size, "its end up to number %lld is not what was written", (long long)noted->seq);
+}
+
 int
-store_seal_open(struct store_seal *seal, sqlite3 *db, struct insert_state *ret_state)
+store_seal_open(struct store_seal *seal, sqlite3 *db, const struct insert_state *noted, struct insert_state *ret_state)
 {
 	struct chain *chain = chain_new();
 	int rc;
@@ -48,8 +82,10 @@ store_seal_open(struct store_seal *seal, sqlite3 *db, struct insert_state *ret_s
 		if (seal->last.n > 0)
 			memcpy(ret_state->head, seal->last.head, CHAIN_DIGEST);
 		ret_state->seq = seal->last.last_seq;
-		rc = store_seal_walk(seal, chain, ret_state);
+		rc = store_seal_walk(seal, chain, noted, ret_state);
 	}
+	if (rc == SQLITE_OK)
+		rc = seal_table_closes(db, &seal->last, &seal->closing);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_prepare_v2(db,
 		    "INSERT INTO seals (n, first_seq, last_seq, ts, head, key_id, signature) VALUES (?, ?, ?, ?, ?, ?, "
@@ -123,6 +159,7 @@ store_seal_write(struct store_seal *seal, const struct insert_state *state, int6
 void
 store_seal_committed(struct store_seal *seal)
 {
+	seal->closing = seal->closing && seal->durable.n == seal->last.n;
 	seal->durable = seal->last;
 }
 

@@ -149,8 +149,9 @@ verify_measure(struct verify *v)
 {
 	int64_t first, oldest;
 
-	if (verify_integer(v, "SELECT max(n) FROM seals", 0, 0, &v->last_n) < 0 ||
-	    verify_integer(v, "SELECT max(seq) FROM chain", 0, 0, &v->last_seq) < 0 ||
+	/* Both at once, so that no link is taken for unsealed whose seal is only a moment younger. */
+	if (verify_begin(v) < 0 || verify_integer(v, "SELECT max(n) FROM seals", 0, 0, &v->last_n) < 0 ||
+	    verify_integer(v, "SELECT max(seq) FROM chain", 0, 0, &v->last_seq) < 0 || verify_end(v) < 0 ||
 	    verify_integer(v, "SELECT min(seq) FROM chain WHERE seq > ?1", v->from.last_seq, 0, &first) < 0 ||
 	    verify_integer(v, "SELECT min(seq) FROM chain WHERE seq > 0", 0, 0, &oldest) < 0)
 		return -1;

@@ -300,6 +300,30 @@ walk_next_seal(struct walk *walk)
 	return 1;
 }
 
+/* What stands after the newest seal must be what a writer leaves there: nothing when it ended in order, and never as many
+ * links as make a seal due. */
+static int
+walk_check_tail(struct walk *walk)
+{
+	struct verify *v = walk->v;
+	const struct seal *newest = &v->result->newest;
+	bool closes;
+	int rc = seal_table_closes(v->file.db, newest, &closes);
+
+	if (rc != SQLITE_OK)
+		return verify_fail(v, rc);
+	if (v->result->unsealed > 0 && closes)
+		verify_find(v, VERIFY_INSERTED, 0, 0, walk_after(newest->last_seq), v->last_seq,
+		    "changes %lld to %lld were added after the log was closed, with seal %lld",
+		    (long long)walk_after(newest->last_seq), (long long)v->last_seq, (long long)newest->n);
+	else if (v->result->unsealed >= SEAL_LINKS)
+		verify_find(v, VERIFY_BAD_SEAL, 0, 0, walk_after(newest->last_seq), v->last_seq,
+		    "changes %lld to %lld are under no seal, and postern never leaves as many: seals were removed, or "
+		    "changes added",
+		    (long long)walk_after(newest->last_seq), (long long)v->last_seq);
+	return 0;
+}
+
 /* Links that are not sealed yet. */
 static int
 walk_tail(struct walk *walk)
@@ -314,7 +338,7 @@ walk_tail(struct walk *walk)
 	if (walk->hole != 0 && walk->hole <= v->last_seq && v->result->newest.n > 0)
 		verify_find(v, VERIFY_REMOVED, 0, 0, walk->hole, v->last_seq,
 		    "link %lld was removed, and perhaps the record that it was about", (long long)walk->hole);
-	return 0;
+	return walk_check_tail(walk);
 }
 
 /* A seal or a link in front of the first one would be met by nobody. */

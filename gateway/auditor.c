@@ -69,6 +69,7 @@ static struct {
 	struct store_opening opening;
 	struct record_sandbox *carried; /* sandboxes of the file that was lost */
 	size_t carried_count;
+	struct record last_word; /* kind 0: none */
 	int64_t stop_by_ms;
 	struct loop_deferred commit;
 	struct loop_timer lazy_timer, retry_timer, tick_timer, stop_timer;
@@ -190,6 +191,12 @@ auditor_add(const struct record *record)
 	return true;
 }
 
+void
+auditor_hold_last_word(const struct record *record)
+{
+	auditor.last_word = *record;
+}
+
 /* All connections of earlier daemons were cut when they ended: each epoch is later than any before it, and the keeper's
  * is the first of this daemon. */
 static int
@@ -305,6 +312,12 @@ auditor_note_opening(struct store_opening *opening)
 {
 	if (opening->created)
 		log_info("made a new database, %s", auditor.path);
+	if (opening->migrated && !opening->replaced) {
+		opening->replaced = true;
+		snprintf(opening->why, sizeof(opening->why),
+		    "it was of an older form, and is brought to this one's: what happened to its records before is not "
+		    "proven");
+	}
 	/* Not even the lock file was there, which would have told the store so. */
 	if (opening->created && auditor.had_one && !opening->replaced && !auditor.replaced_pending) {
 		opening->replaced = true;
@@ -426,6 +439,8 @@ auditor_stop_handler(struct loop_timer *timer)
 		loop_timer_set(auditor.loop, timer, 1);
 		return;
 	}
+	if (auditor.writable && auditor.last_word.kind != 0)
+		auditor_add(&auditor.last_word);
 	if (auditor.writable && store_seal(auditor.store, true, &err) < 0)
 		auditor_fail(&err);
 	auditor_commit();

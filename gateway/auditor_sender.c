@@ -35,7 +35,8 @@ static size_t sender_count;
 static void
 sender_tell(struct sender *sender)
 {
-	struct msg_durable durable = {.seq = sender->durable_seq, .writable = auditor_is_writable(), .wal_mib = auditor_alarm_mib()};
+	struct msg_durable durable = {
+	    .seq = sender->durable_seq, .writable = auditor_is_writable(), .wal_mib = auditor_alarm_mib()};
 
 	ipc_send(&sender->ipc, MSG_DURABLE, 0, &durable, sizeof(durable), NULL, 0);
 }
@@ -231,6 +232,11 @@ sender_message_handler(struct ipc *ipc, struct ipc_message *message)
 	sender_mark_lost(sender, &record);
 	if (!auditor_is_writable())
 		return true;
+	/* Not taken yet: its sender keeps it until it is in the log. */
+	if (record.kind == RECORD_EVENT && record.event.kind == EVENT_DAEMON_STOP) {
+		auditor_hold_last_word(&record);
+		return true;
+	}
 	if (record.kind == RECORD_GAP)
 		sender_note_gap(&record);
 	if (record.kind == RECORD_EVENT && record.event.kind == EVENT_DAEMON_START)

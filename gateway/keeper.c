@@ -177,12 +177,19 @@ keeper_senders_gone(void)
 static void
 keeper_stop_step(void)
 {
+	static bool said;
+
 	if (!keeper_senders_gone())
 		return;
-	if (keeper.auditor.pid != 0)
-		ipc_send(&keeper.auditor.ipc, MSG_SHUTDOWN, 0, NULL, 0, NULL, 0);
-	else
+	if (keeper.auditor.pid == 0) {
 		loop_stop(keeper.loop);
+		return;
+	}
+	/* The last word of all. */
+	if (!said)
+		keeper_event(EVENT_DAEMON_STOP, 0, "{}");
+	said = true;
+	ipc_send(&keeper.auditor.ipc, MSG_SHUTDOWN, 0, NULL, 0, NULL, 0);
 }
 
 void
@@ -227,7 +234,6 @@ keeper_stop(void)
 {
 	if (keeper.stopping)
 		return;
-	keeper_event(EVENT_DAEMON_STOP, 0, "{}");
 	keeper.stopping = true;
 	sd_notify(0, "STOPPING=1");
 	keeper_watch_stop();

@@ -799,7 +799,7 @@ seal_at(int64_t ts_us)
 	struct insert_state state;
 	struct store_seal seal;
 
-	assert_int_equal(store_seal_open(&seal, db, &state), SQLITE_OK);
+	assert_int_equal(store_seal_open(&seal, db, &(struct insert_state){.seq = 0}, &state), SQLITE_OK);
 	seal.signer = &signer;
 	assert_int_equal(store_seal_write(&seal, &state, ts_us), SQLITE_OK);
 	store_seal_close(&seal);
@@ -1218,6 +1218,138 @@ test_a_long_log_that_is_still_written(void **state)
 	store_close(store);
 }
 
+/* Closed in order: the daemon's word that it stops, and a seal over it. */
+static void
+verify_make_closed(void)
+{
+	struct store *store = verify_make_open();
+
+	verify_add(store, fixture_event(20, EVENT_DAEMON_STOP, "{}"));
+	verify_seal_now(store);
+	store_close(store);
+}
+
+/* What an opening says that was done to the log since it was last written. */
+static const char *
+opening_finds(void)
+{
+	static struct store_opening opening;
+	struct store *store = fixture_open(&opening);
+
+	store_set_signer(store, &signer);
+	assert_false(opening.replaced);
+	store_close(store);
+	return opening.changed;
+}
+
+static void
+found_at_opening(const char *text)
+{
+	const char *found = opening_finds();
+
+	if (strstr(found, text) == NULL)
+		fail_msg("found: %s, not: %s", found, text);
+}
+
+/* Links that fit need no key. Behind an end in order there are none. */
+static void
+test_changes_after_the_log_was_closed(void **state)
+{
+	struct verify_result result;
+	struct store *store;
+
+	(void)state;
+	verify_make_closed();
+	assert_string_equal(opening_finds(), "");
+	/* A store without a key does for whoever adds them. */
+	store = fixture_open(NULL);
+	verify_add(store, fixture_dns(30, "forged.example", 14));
+	verify_add(store, fixture_flow(31, "forged.example"));
+	fixture_commit(store);
+	store_close(store);
+	verify_finds(VERIFY_INSERTED, 0, 12);
+	assert_int_equal(verify_now().fault_count, 1);
+	found_at_opening("2 changes were added after number 11, with which it had been closed");
+	/* The next start's own first changes are sealed with them; after that an end without a seal is a crash's. */
+	fixture_shell("rm -f \"$DB\"*");
+	verify_make_closed();
+	store = fixture_open(NULL);
+	store_set_signer(store, &signer);
+	verify_add(store, fixture_event(40, EVENT_DAEMON_START, "{}"));
+	fixture_commit(store);
+	assert_int_equal(fixture_integer("SELECT max(last_seq) FROM seals"), 12);
+	verify_add(store, fixture_event(41, EVENT_MARK, "{}"));
+	fixture_commit(store);
+	assert_int_equal(fixture_integer("SELECT max(last_seq) FROM seals"), 12);
+	store_close(store);
+	result = verify_now();
+	verify_ok(&result);
+	assert_int_equal(result.unsealed, 1);
+	assert_string_equal(opening_finds(), "");
+}
+
+/* As many links as make a seal due have one: whoever took the seals away, to write all of it anew, is found. */
+static void
+test_more_links_than_a_writer_leaves_without_a_seal(void **state)
+{
+	struct store *store = verify_make_open();
+
+	(void)state;
+	for (uint64_t i = 100; i < 100 + SEAL_LINKS; i++)
+		verify_add(store, fixture_denied(i, "a.example", 9));
+	fixture_commit(store);
+	verify_seal_now(store);
+	store_close(store);
+	tamper("DELETE FROM seals");
+	verify_finds(VERIFY_BAD_SEAL, 0, 1);
+	found_at_opening("1010 changes after number 0 are under no seal");
+}
+
+/* F-24: the writer knows how far it had come, and which chain that was. */
+static void
+case_F_24_an_end_that_is_not_the_one_that_was_written(void **state)
+{
+	static const struct {
+		const char *shell, *text;
+	} cases[] = {
+	    {"cp \"$DIR/before.db\" \"$DB\"", "it ends with number 10, and with 11 when it was last written"},
+	    {"sqlite3 \"$DB\" 'DELETE FROM seals WHERE n = 3; DELETE FROM events WHERE seq = 11; "
+	     "DELETE FROM chain WHERE seq = 11'",
+		"it ends with number 10, and with 11"},
+	    {"sqlite3 \"$DB\" 'DELETE FROM seals; UPDATE events SET detail = NULL WHERE seq = 10; "
+	     "UPDATE chain SET digest = zeroblob(32) WHERE seq = 10'",
+		"its end up to number 11 is not what was written"},
+	    {"sqlite3 \"$DB\" 'UPDATE chain SET digest = zeroblob(32) WHERE seq = 4; UPDATE seals SET head = "
+	     "zeroblob(32) "
+	     "WHERE n = 3'",
+		"its end up to number 11 is not what was written"},
+	    {"rm \"$DB\"; sqlite3 \"$DB\" < tests/unit/audit_schema_1.sql > /dev/null",
+		"it had a chain up to number 11, which was taken away"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		verify_make();
+		assert_string_equal(opening_finds(), "");
+		fixture_shell("sqlite3 \"$DB\" '.backup '\"$DIR/before.db\"''");
+		struct store *store = fixture_open(NULL);
+		store_set_signer(store, &signer);
+		verify_add(store, fixture_event(20, EVENT_MARK, "{}"));
+		verify_seal_now(store);
+		store_close(store);
+		fixture_shell("sqlite3 \"$DB\" 'PRAGMA wal_checkpoint(TRUNCATE)' > /dev/null");
+		assert_string_equal(opening_finds(), "");
+		fixture_shell(cases[i].shell);
+		found_at_opening(cases[i].text);
+		fixture_shell("rm -f \"$DB\"*");
+	}
+	/* A new file owes nothing to the one before it. */
+	verify_make_closed();
+	fixture_shell("rm -f \"$DB\" \"$DB-wal\" \"$DB-shm\"");
+	store_close(fixture_open(NULL));
+	assert_string_equal(opening_finds(), "");
+}
+
 /* The writer itself notices when the end of its file is not what it wrote. */
 static void
 test_the_writer_looks_at_the_end(void **state)
@@ -1359,6 +1491,9 @@ main(void)
 	    VERIFY_TEST(test_accounts_of_pruned_sandboxes_are_left_alone),
 	    VERIFY_TEST(test_gaps_are_told_and_are_no_faults),
 	    VERIFY_TEST(test_a_long_log_that_is_still_written),
+	    VERIFY_TEST(test_changes_after_the_log_was_closed),
+	    VERIFY_TEST(test_more_links_than_a_writer_leaves_without_a_seal),
+	    VERIFY_TEST(case_F_24_an_end_that_is_not_the_one_that_was_written),
 	    VERIFY_TEST(test_the_writer_looks_at_the_end),
 	    VERIFY_TEST(test_extreme_numbers),
 	    VERIFY_TEST(test_hostile_schemas_fail),
