@@ -168,7 +168,7 @@ enum event_kind {
 	EVENT_RESTORED,       /* re-attached after a restart */
 	EVENT_AUDIT_REPLACED, /* the database was corrupt, foreign or gone; a new one took its place;
 	                       * detail: {"why","moved_to"} */
-	EVENT_GRANT_EXPIRED,  /* a rule is past its deadline; detail: {"rule","origin"} */
+	EVENT_GRANT_EXPIRED,  /* a rule is past its deadline; detail: {"rule","origin","ended"}, and {"noticed"} late */
 	EVENT_GRANT_USED_UP,  /* a rule's last use was made; detail: {"rule","origin"} */
 	EVENT_LIMIT_SOFT, /* a soft limit was reached; detail: {"limit","soft","hard"}, and of a rule {"rule","origin"} */
 	EVENT_MARK,       /* a step of the agent, in its own words; detail: {"text"} */

@@ -117,8 +117,8 @@ sender_of_event(enum event_kind kind)
 	case EVENT_POLICY:
 	case EVENT_RESTORED:
 	case EVENT_MARK:
-		return MSG_ROLE_CONTROL;
 	case EVENT_GRANT_EXPIRED:
+		return MSG_ROLE_CONTROL;
 	case EVENT_GRANT_USED_UP:
 	case EVENT_LIMIT_SOFT:
 		return MSG_ROLE_GATEWAY;

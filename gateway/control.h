@@ -104,6 +104,7 @@ struct control {
 	struct control_compiled compiled;
 	struct preset_dirs presets;
 	struct loop_timer usage_timer; /* control_usage.c */
+	struct loop_timer ends_timer;  /* control_ends.c */
 	int64_t last_id;
 	char (*restore_names)[TAP_NAME_MAX]; /* control_restore.c: what is to be re-attached after the start */
 	size_t restore_count, restore_at;
@@ -129,6 +130,9 @@ struct control_sandbox {
 	int64_t policy_applied_us;  /* when the text came: "expires: 2h" counts from there, whatever restarts meanwhile */
 	struct policy edits;        /* live edits */
 	struct snapshot *snapshot;  /* in force; owned; NULL while nothing could be compiled */
+	int64_t ends_told_us;       /* control_ends.c: ends of rules up to here are on record; 0: none was ever waited for */
+	int64_t ends_seen_us;       /* up to here on their way there */
+	int64_t ends_next_us;       /* the next one; 0: none */
 	struct usage_table usage;   /* as the keeper told it */
 	bool usage_dirty;           /* not on disk yet */
 	json_t *labels;             /* object of strings, owned; NULL: none */
@@ -337,6 +341,17 @@ struct control_grant {
 int control_edits_add(struct policy *edits, enum rule_action action, const json_t *words,
     const struct control_grant *grant, uint32_t uid, size_t *ret_changed, json_t *change, struct error *err);
 
+/* -- control_ends.c ------------------------------------------------------------------------------------------------ */
+
+/* The sandbox's snapshot is in force from now on: record the ends of its rules as they come. */
+void control_ends_begin(struct control *control, struct control_sandbox *sandbox);
+/* The same after a start: also those that came since ends_told_us. */
+void control_ends_restored(struct control *control, struct control_sandbox *sandbox);
+/* What the state folder says of it. */
+void control_ends_parse(struct control_sandbox *sandbox, const char *text, size_t len);
+/* Another snapshot is to take its place: what has ended is recorded now. */
+void control_ends_flush(struct control *control, struct control_sandbox *sandbox);
+
 /* -- control_mark.c ------------------------------------------------------------------------------------------------ */
 
 void control_mark_handler(struct control_request *request, json_t *body);
@@ -369,6 +384,9 @@ int control_usage_check(const struct snapshot *snapshot, struct error *err);
 /* detail: a JSON object, stolen; it gets what is known of the peer. */
 void control_record_event(struct control *control, enum event_kind kind, int64_t sandbox, const struct control_peer *peer,
     json_t *detail);
+/* Nobody's doing, and *wait (may be NULL) is for when it is durable. detail is stolen. 0 or -errno, as recorder_send. */
+int control_record_waited(
+    struct control *control, enum event_kind kind, int64_t sandbox, json_t *detail, struct recorder_wait *wait);
 /* What an agent says of itself, for somebody who waits until it is durable. detail is stolen. Fills *ret_id and *ret_ts_us;
  * 0 or -errno, as recorder_send. */
 int control_record_mark(struct control *control, int64_t sandbox, uint32_t uid, json_t *detail,

@@ -207,6 +207,7 @@ attach_answer(struct control_job *job, const void *answer)
 	control_record_event(control, EVENT_ATTACH, sandbox->id, &job->peer,
 	    json_pack("{s:s, s:I, s:s, s:s}", "name", sandbox->name, "generation", (json_int_t)sandbox->generation,
 		"hash", sandbox->hash, "policy_file", sandbox->policy_file));
+	control_ends_begin(control, sandbox);
 	control_job_end(job, 201, control_sandbox_full(sandbox));
 }
 

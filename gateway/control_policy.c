@@ -224,6 +224,7 @@ policy_commit(struct control *control, struct control_sandbox *sandbox, struct c
 	struct policy edits = sandbox->edits;
 	struct snapshot *snapshot = sandbox->snapshot;
 
+	control_ends_flush(control, sandbox);
 	sandbox->generation = change->generation;
 	sandbox->snapshot = change->snapshot;
 	change->snapshot = snapshot;
@@ -239,6 +240,7 @@ policy_commit(struct control *control, struct control_sandbox *sandbox, struct c
 	}
 	sandbox->error[0] = '\0';
 	control_usage_keep(control, sandbox);
+	control_ends_begin(control, sandbox);
 }
 
 /* -- the keeper's part --------------------------------------------------------------------------------------------- */

@@ -60,6 +60,8 @@ restore_read(struct control *control, struct control_sandbox *sandbox, struct er
 	if (rc == 0 && files.files[CONTROL_FILE_USAGE].text != NULL)
 		rc = control_usage_parse(
 		    sandbox, files.files[CONTROL_FILE_USAGE].text, files.files[CONTROL_FILE_USAGE].len, err);
+	if (rc == 0 && files.files[CONTROL_FILE_ENDS].text != NULL)
+		control_ends_parse(sandbox, files.files[CONTROL_FILE_ENDS].text, files.files[CONTROL_FILE_ENDS].len);
 	control_files_free(&files);
 	return rc;
 }
@@ -153,6 +155,8 @@ restore_answer(struct control_job *job, const void *answer)
 	control_record_event(control, EVENT_RESTORED, sandbox->id, &CONTROL_PEER_NOBODY,
 	    json_pack("{s:s, s:I, s:s, s:s*}", "name", sandbox->name, "generation", (json_int_t)sandbox->generation,
 		"hash", sandbox->hash, "error", sandbox->error[0] == '\0' ? NULL : sandbox->error));
+	if (sandbox->error[0] == '\0')
+		control_ends_restored(control, sandbox);
 	control_job_end(job, 200, NULL);
 	restore_finished(control);
 }

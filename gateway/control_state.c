@@ -28,6 +28,7 @@ static const char *const state_file_names[] = {
     [CONTROL_FILE_POLICY] = "policy.yaml",
     [CONTROL_FILE_EDITS] = "edits.yaml",
     [CONTROL_FILE_USAGE] = "usage.json",
+    [CONTROL_FILE_ENDS] = "ends.json",
 };
 static_assert(sizeof(state_file_names) / sizeof(state_file_names[0]) == CONTROL_FILE_MAX, "one name per file");
 

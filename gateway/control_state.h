@@ -5,6 +5,7 @@
  *   sandboxes/NAME/policy.yaml       the policy as given, verbatim (missing: none)
  *   sandboxes/NAME/edits.yaml        live edits (missing: none)
  *   sandboxes/NAME/usage.json        what its counted rules have used up (missing: nothing)
+ *   sandboxes/NAME/ends.json         up to when the ends of its rules are on record (missing: it has none)
  *   sandboxes/.last-id               highest sandbox id ever given out
  *   sandboxes/.new-NAME, .old-NAME   an attach or a detach that is under way
  *
@@ -18,7 +19,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum control_file { CONTROL_FILE_ATTACHMENT, CONTROL_FILE_POLICY, CONTROL_FILE_EDITS, CONTROL_FILE_USAGE, CONTROL_FILE_MAX };
+enum control_file {
+	CONTROL_FILE_ATTACHMENT,
+	CONTROL_FILE_POLICY,
+	CONTROL_FILE_EDITS,
+	CONTROL_FILE_USAGE,
+	CONTROL_FILE_ENDS,
+	CONTROL_FILE_MAX
+};
 
 struct control_text {
 	char *text; /* NUL-terminated; NULL: no such file */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. Every decision takes the time as an argument, so a rule past its deadline lets nothing new through
  * whatever happens here. What it let through earlier is this file's: one timer per sandbox, armed for the earliest
- * deadline that lies ahead. When it fires, the end of each rule is recorded, and leases and live connections are gone
- * over as after an edit (gateway/repolicy.c). Deadlines are wall-clock time and timers are not: no wait is longer than
- * EXPIRY_LOOK_MS, so that setting the clock delays a cut by no more than that. */
+ * deadline that lies ahead. When it fires, leases and live connections are gone over as after an edit
+ * (gateway/repolicy.c). That a rule ended is recorded by control, which keeps account of it (gateway/control_ends.c).
+ * Deadlines are wall-clock time and timers are not: no wait is longer than EXPIRY_LOOK_MS, so that setting the clock delays
+ * a cut by no more than that. */
 #include "gateway/expiry.h"
 
 #include "base/clock.h"
@@ -29,28 +30,13 @@ expiry_arm(struct sandbox *sandbox, int64_t now_us)
 }
 
 static void
-expiry_record(struct sandbox *sandbox, int64_t from_us, int64_t to_us)
-{
-	size_t count = snapshot_rule_count(sandbox->policy);
-
-	for (uint32_t rule = 0; rule < count; rule++) {
-		int64_t expires_us = snapshot_rule_expires_us(sandbox->policy, rule);
-
-		if (from_us < expires_us && expires_us <= to_us)
-			gateway_event_rule(sandbox, EVENT_GRANT_EXPIRED, rule);
-	}
-}
-
-static void
 expiry_handler(struct loop_timer *timer)
 {
 	struct sandbox *sandbox = loop_owner(timer, struct sandbox, expiry);
 	int64_t now_us = clock_real_us(), next_us = snapshot_next_expiry_us(sandbox->policy, sandbox->judged_us);
 
-	if (next_us != 0 && next_us <= now_us) {
-		expiry_record(sandbox, sandbox->judged_us, now_us);
+	if (next_us != 0 && next_us <= now_us)
 		repolicy_expire(sandbox, now_us);
-	}
 	sandbox->judged_us = now_us;
 	expiry_arm(sandbox, now_us);
 }

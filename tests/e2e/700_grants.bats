@@ -145,6 +145,32 @@ deny:
 	equal "ends" 2 "$(log_count x3 '.event == "grant_expired"')"
 }
 
+@test "an end that comes while nothing runs is recorded at the next start, late and once" {
+	local ends
+	ends=$(in_seconds 3)
+	sandbox x4 --policy "$(write_policy x4 "allow:
+  - host: news.lab-site.org
+    expires: $ends
+  - host: echo.lab-site.org
+    ports: [7]")"
+	run -0 guest x4 curl -sS https://news.lab-site.org/
+	posternd_kill9_all
+	over() { (($(date +%s) > $(date -d "$ends" +%s))); }
+	wait_for 10 over
+	posternd_start
+	wait_for 10 all_ready
+	log_has x4 '.event == "grant_expired" and .detail.rule == "allow news.lab-site.org" and .detail.noticed == "start"
+		and .detail.ended == "'"$ends"'"'
+	mark
+	guest_fails x4 curl -sS https://news.lab-site.org/
+	dns_not_asked news.lab-site.org
+	posternd_stop
+	posternd_start
+	wait_for 10 all_ready
+	echoes x4
+	equal "ends" 1 "$(log_count x4 '.event == "grant_expired"')"
+}
+
 USES="allow:
   - host: echo.lab-site.org
     ports: [7]

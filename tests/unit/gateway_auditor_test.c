@@ -551,12 +551,12 @@ test_nobody_writes_anothers_history(void **state)
 	}
 	/* What is its own to say. */
 	send_flow(&gateway_recorder, "github.com");
-	event.event.kind = EVENT_GRANT_EXPIRED;
+	event.event.kind = EVENT_GRANT_USED_UP;
 	event.event.id = recorder_id(&gateway_recorder);
 	assert_int_equal(recorder_send(&gateway_recorder, &event, NULL), 0);
 	WAIT_FOR(all_durable(&gateway_recorder));
 	auditor_stop();
-	assert_int_equal(fixture_integer("SELECT count(*) FROM events WHERE kind = 11"), 1);
+	assert_int_equal(fixture_integer("SELECT count(*) FROM events WHERE kind = 12"), 1);
 	assert_int_equal(fixture_integer("SELECT count(*) FROM connections WHERE end = 0 AND name = 'github.com'"), 2);
 	assert_int_equal(fixture_integer("SELECT count(*) FROM connections"), 2);
 	assert_int_equal(fixture_integer("SELECT count(*) FROM sandboxes WHERE name = 'task2'"), 0);

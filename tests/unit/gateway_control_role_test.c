@@ -316,6 +316,63 @@ case_F_05_a_restart_attaches_what_was_stored(void **state)
 	assert_int_equal(far->rules, 4);
 }
 
+static size_t
+count_events(const struct far *far, enum event_kind kind)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < far->record_count; i++)
+		count += far->records[i].kind == RECORD_EVENT && far->records[i].event.kind == kind;
+	return count;
+}
+
+static bool
+has_recorded_end(struct far *far)
+{
+	return find_event(far, EVENT_GRANT_EXPIRED) != NULL;
+}
+
+static void
+the_end_of_a_rule_is_recorded_once_be_it_while_nobody_ran(void **state)
+{
+	struct far *far = *state;
+	const struct record_event *event;
+
+	attach(far, ATTACH);
+	/* What is over before it begins has no end. */
+	json_decref(far_http(far, "PUT", "/v1/sandboxes/vm1/policy",
+	    "{\"policy\":\"version: 1\\nallow:\\n  - host: old.org\\n    expires: 2020-01-01T00:00:00Z\\n\"}", 200));
+	json_decref(far_http(
+	    far, "POST", "/v1/sandboxes/vm1/rules", "{\"action\":\"allow\",\"rules\":[\"a.org\"],\"for\":1}", 200));
+	far_wait(far, has_recorded_end);
+	event = find_event(far, EVENT_GRANT_EXPIRED);
+	assert_non_null(strstr(event->detail, "\"rule\":\"allow a.org\""));
+	assert_non_null(strstr(event->detail, "\"ended\":\"20"));
+	assert_null(strstr(event->detail, "noticed"));
+	json_decref(far_http(
+	    far, "POST", "/v1/sandboxes/vm1/rules", "{\"action\":\"deny\",\"rules\":[\"b.org\"],\"for\":1}", 200));
+	far_stop(far);
+	assert_int_equal(count_events(far, EVENT_GRANT_EXPIRED), 1);
+	usleep(1100000);
+	for (int start = 0; start < 2; start++) {
+		far->record_count = 0;
+		far_start(far);
+		far_wait(far, has_recorded_restore);
+		if (start == 0)
+			far_wait(far, has_recorded_end);
+		far_expect(far, "GET", "/v1/sandboxes/vm1", NULL, 200, "state", "attached");
+		assert_int_equal(count_events(far, EVENT_GRANT_EXPIRED), start == 0 ? 1 : 0);
+		if (start == 0)
+			assert_non_null(
+			    strstr(find_event(far, EVENT_GRANT_EXPIRED)->detail, "\"rule\":\"deny b.org\""));
+		if (start == 0)
+			assert_non_null(strstr(find_event(far, EVENT_GRANT_EXPIRED)->detail, "\"noticed\":\"start\""));
+		far_stop(far);
+	}
+	far->record_count = 0;
+	far_start(far);
+}
+
 static void
 broken_state_is_shown_and_reaches_nothing(void **state)
 {
@@ -439,6 +496,7 @@ main(void)
 	    TEST(edits_of_one_sandbox_wait_for_each_other),
 	    TEST(a_detach_is_disk_and_kernel),
 	    TEST(case_F_05_a_restart_attaches_what_was_stored),
+	    TEST(the_end_of_a_rule_is_recorded_once_be_it_while_nobody_ran),
 	    TEST(broken_state_is_shown_and_reaches_nothing),
 	    TEST(a_container_that_is_gone_is_dropped),
 	    TEST(case_F_32_state_of_others_is_not_used),
