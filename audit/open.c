@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "audit/open.h"
 
+#include "audit/saturate.h"
 #include "audit/schema.h"
 
 #include <errno.h>
@@ -72,6 +73,8 @@ open_db(struct open_file *file, bool immutable, struct error *err)
 	sqlite3_db_config(file->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 	sqlite3_db_config(file->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 	sqlite3_db_config(file->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+	if (saturate_functions(file->db) != SQLITE_OK)
+		return schema_error(err, file->db, file->path);
 	return open_check_schema(file, err);
 }
 

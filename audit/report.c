@@ -4,6 +4,7 @@
 #include "audit/report_html.h"
 #include "audit/report_part.h"
 #include "audit/report_style.h"
+#include "audit/saturate.h"
 #include "audit/schema.h"
 
 #include <openssl/evp.h>
@@ -97,7 +98,7 @@ report_find_bounds(struct report *report, struct error *err)
 	if (report->options->until_us != 0 && report->to_us > report->until_us)
 		report->to_us = report->until_us;
 	if (report->to_us <= report->from_us)
-		report->to_us = report->from_us + 1000000;
+		report->to_us = saturate_add(report->from_us, 1000000);
 	return report_finish(report, stmt, rc == SQLITE_ROW ? SQLITE_DONE : rc, err);
 }
 
@@ -137,12 +138,11 @@ static int
 report_header(const struct report *report, struct error *err)
 {
 	static const char sql[] =
-	    "SELECT s.name, s.kind, s.attached_ts, s.detached_ts, s.uid, (SELECT group_concat(l.key || '=' || l.value, "
-	    "', ') "
-	    "FROM json_each(s.detail, '$.labels') l), s.detail ->> '$.parent.name', (SELECT count(*) FROM sandboxes o "
-	    "WHERE "
-	    "o.name = s.name AND o.id < s.id), (SELECT value FROM meta WHERE key = 'log_id') FROM sandboxes s WHERE "
-	    "s.id = :sandbox";
+	    "SELECT s.name, s.kind, s.attached_ts, s.detached_ts, s.uid, "
+	    "(SELECT group_concat(l.key || '=' || l.value, ', ') FROM json_each(s.json, '$.labels') l), "
+	    "s.json ->> '$.parent.name', (SELECT count(*) FROM sandboxes o WHERE o.name = s.name AND o.id < s.id), "
+	    "(SELECT value FROM meta WHERE key = 'log_id') FROM "
+	    "(SELECT *, CASE WHEN json_valid(detail) THEN detail END AS json FROM sandboxes WHERE id = :sandbox) s";
 	sqlite3_stmt *stmt = report_prepare(report, sql, err);
 	FILE *out = report->out;
 	int rc;
@@ -252,13 +252,15 @@ static int
 report_tiles(const struct report *report, struct error *err)
 {
 	static const char sql[] =
-	    "SELECT sum(CASE WHEN verdict = 0 THEN count ELSE 0 END), sum(CASE WHEN verdict = 1 THEN count ELSE 0 "
-	    "END), "
-	    "sum(CASE WHEN verdict = 2 THEN count ELSE 0 END), sum(CASE WHEN verdict = 3 THEN count ELSE 0 END), "
-	    "sum(bytes_out), sum(bytes_in), count(DISTINCT CASE WHEN verdict = 0 THEN name END), "
-	    "sum(end = 0), (SELECT sum(count) FROM dns WHERE sandbox_id = :sandbox AND ts >= :since AND ts < :until), "
-	    "(SELECT sum(count) FROM dns WHERE sandbox_id = :sandbox AND ts >= :since AND ts < :until AND verdict <> "
-	    "0) "
+	    "SELECT sum_capped(CASE WHEN verdict = 0 THEN count ELSE 0 END), "
+	    "sum_capped(CASE WHEN verdict = 1 THEN count ELSE 0 END), "
+	    "sum_capped(CASE WHEN verdict = 2 THEN count ELSE 0 END), "
+	    "sum_capped(CASE WHEN verdict = 3 THEN count ELSE 0 END), "
+	    "sum_capped(bytes_out), sum_capped(bytes_in), count(DISTINCT CASE WHEN verdict = 0 THEN name END), "
+	    "sum(end = 0), "
+	    "(SELECT sum_capped(count) FROM dns WHERE sandbox_id = :sandbox AND ts >= :since AND ts < :until), "
+	    "(SELECT sum_capped(count) FROM dns WHERE sandbox_id = :sandbox AND ts >= :since AND ts < :until AND "
+	    "verdict <> 0) "
 	    "FROM connections WHERE sandbox_id = :sandbox AND ts >= :since AND ts < :until";
 	static const struct {
 		const char *class, *what;

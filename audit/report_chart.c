@@ -6,6 +6,7 @@
 
 #include "audit/record.h"
 #include "audit/report_html.h"
+#include "audit/saturate.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,9 +49,8 @@ struct chart {
 
 /* Most used names, in the order in which they came up. */
 static const char chart_names_sql[] =
-    "SELECT x FROM (SELECT coalesce(c.name, c.name_raw, c.dst, 'many addresses') AS x, sum(c.count) AS n, min(c.ts) AS "
-    "f "
-    "FROM connections c WHERE c.sandbox_id = :sandbox AND c.ts >= :since AND c.ts < :until GROUP BY 1 "
+    "SELECT x FROM (SELECT coalesce(c.name, c.name_raw, c.dst, 'many addresses') AS x, sum_capped(c.count) AS n, "
+    "min(c.ts) AS f FROM connections c WHERE c.sandbox_id = :sandbox AND c.ts >= :since AND c.ts < :until GROUP BY 1 "
     "ORDER BY n DESC LIMIT 20) ORDER BY f";
 
 static const char chart_rows_sql[] =
@@ -67,8 +67,8 @@ _Static_assert(CHART_NAMES == 20, "the number in the SQL");
 static int
 chart_column(const struct report *report, int64_t ts_us)
 {
-	double span = (double)(report->to_us - report->from_us);
-	double at = (double)(ts_us - report->from_us) / (span < 1 ? 1 : span) * (CHART_COLUMNS - 1);
+	double span = (double)saturate_sub(report->to_us, report->from_us);
+	double at = (double)saturate_sub(ts_us, report->from_us) / (span < 1 ? 1 : span) * (CHART_COLUMNS - 1);
 
 	return at < 0 ? 0 : at > CHART_COLUMNS - 1 ? CHART_COLUMNS - 1 : (int)at;
 }
@@ -128,11 +128,12 @@ chart_paint(struct chart *chart, sqlite3_stmt *stmt)
 	int last = chart_column(chart->report, sqlite3_column_int64(stmt, 2));
 	bool is_allowed = sqlite3_column_int64(stmt, 3) == 0;
 	int64_t *sent = &chart->sent[first / CHART_BAR];
+	int64_t *count = is_allowed ? &lane->allowed : &lane->refused;
 
-	*(is_allowed ? &lane->allowed : &lane->refused) += sqlite3_column_int64(stmt, 4);
+	*count = saturate_add(*count, sqlite3_column_int64(stmt, 4));
 	for (int i = first; i <= (is_allowed ? last : first); i++)
 		lane->columns[i] |= is_allowed ? CHART_ALLOWED : CHART_REFUSED;
-	*sent += sqlite3_column_int64(stmt, 5);
+	*sent = saturate_add(*sent, sqlite3_column_int64(stmt, 5));
 	if (*sent > chart->sent_max)
 		chart->sent_max = *sent;
 }
@@ -148,7 +149,7 @@ chart_load_rows(struct chart *chart, struct error *err)
 		return -1;
 	while ((rc = sqlite3_step(stmt)) == SQLITE_ROW)
 		chart_paint(chart, stmt);
-	if (others->allowed + others->refused > 0)
+	if (others->allowed > 0 || others->refused > 0)
 		chart->lane_count++;
 	return report_finish(chart->report, stmt, rc, err);
 }
@@ -248,10 +249,11 @@ chart_sent(const struct chart *chart, double y)
 static void
 chart_axis(const struct report *report, double y)
 {
-	bool days = report->to_us - report->from_us > (int64_t)24 * 3600 * 1000000;
+	int64_t span_us = saturate_sub(report->to_us, report->from_us);
+	bool days = span_us > (int64_t)24 * 3600 * 1000000;
 
 	for (int i = 0; i <= CHART_TICKS; i++) {
-		int64_t ts_us = report->from_us + (report->to_us - report->from_us) / CHART_TICKS * i;
+		int64_t ts_us = report->from_us + span_us / CHART_TICKS * i;
 		time_t seconds = (time_t)(ts_us / 1000000);
 		int x = CHART_LABELS + (CHART_COLUMNS - 1) * i / CHART_TICKS;
 		char text[32] = "?";

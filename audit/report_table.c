@@ -54,13 +54,14 @@ static const struct report_table report_before_policy[] = {
     {"steps", "Steps of the agent",
      "What the agent said it was doing (postern mark), and what went on until it said the next thing.",
      "The agent marked no steps.", false,
-     "WITH steps AS (SELECT ts, id, row_number() OVER (ORDER BY ts, id) AS n, detail ->> '$.text' AS words, "
+     "WITH steps AS (SELECT ts, id, row_number() OVER (ORDER BY ts, id) AS n, "
+     "CASE WHEN json_valid(detail) THEN detail ->> '$.text' END AS words, "
      "coalesce(lead(ts) OVER (ORDER BY ts, id), :until) AS next FROM events e WHERE " WITHIN("e") " AND e.kind = 14) "
      "SELECT n, ts, words, "
      "(SELECT count(*) FROM connections c WHERE " STEP("c") " AND c.verdict = 0), "
-     "(SELECT coalesce(sum(c.count), 0) FROM connections c WHERE " STEP("c") " AND c.verdict <> 0) + "
-     "(SELECT coalesce(sum(d.count), 0) FROM dns d WHERE " STEP("d") " AND d.verdict <> 0), "
-     "(SELECT sum(c.bytes_out) FROM connections c WHERE " STEP("c") "), "
+     "(SELECT coalesce(sum_capped(c.count), 0) FROM connections c WHERE " STEP("c") " AND c.verdict <> 0) + "
+     "(SELECT coalesce(sum_capped(d.count), 0) FROM dns d WHERE " STEP("d") " AND d.verdict <> 0), "
+     "(SELECT sum_capped(c.bytes_out) FROM connections c WHERE " STEP("c") "), "
      "(SELECT group_concat(x, ', ') FROM (SELECT DISTINCT coalesce(c.name, c.dst) AS x FROM connections c WHERE " STEP("c")
      " AND c.verdict = 0 LIMIT 12)), "
      "(SELECT group_concat(x, ', ') FROM (SELECT DISTINCT coalesce(c.name, c.dst) AS x FROM connections c WHERE " STEP("c")
@@ -73,7 +74,7 @@ static const struct report_table report_before_policy[] = {
      "Nothing was let through.", false,
      "SELECT " CONNECTION_NAME("c") ", replace(group_concat(DISTINCT " PROTO("c") " || '/' || c.dport), ',', ', '), "
      "replace(group_concat(DISTINCT n.word), ',', ', '), "
-     "count(*), sum(c.bytes_out), sum(c.bytes_in), min(c.ts), max(c.ts), max(c.rule) "
+     "count(*), sum_capped(c.bytes_out), sum_capped(c.bytes_in), min(c.ts), max(c.ts), max(c.rule) "
      "FROM connections c LEFT JOIN name_sources n ON n.id = c.name_source WHERE " WITHIN("c") " AND c.verdict = 0 "
      "GROUP BY 1 ORDER BY 4 DESC, 1 LIMIT :max",
      {{"Name", REPORT_NAME}, {"Ports", REPORT_BYTES}, {"Proof of the name", REPORT_BYTES}, {"Connections", REPORT_COUNT},
@@ -81,7 +82,7 @@ static const struct report_table report_before_policy[] = {
       {"Rule", REPORT_LONG}}},
     {"refused", "Refused, by name", "Connections, questions and packets that were refused, limited or failed, most tried first.",
      "Nothing was refused.", false,
-     "SELECT x, what, r.word, r.sentence, v.word, sum(count), min(ts), max(ts) FROM ("
+     "SELECT x, what, r.word, r.sentence, v.word, sum_capped(count), min(ts), max(ts) FROM ("
      "SELECT " CONNECTION_NAME("c") " AS x, " PROTO("c") " || '/' || c.dport AS what, c.reason, c.verdict, c.count, c.ts "
      "FROM connections c WHERE " WITHIN("c") " AND c.verdict <> 0 UNION ALL "
      "SELECT " QUESTION_NAME("d") ", 'DNS question', d.reason, d.verdict, d.count, d.ts FROM dns d WHERE " WITHIN("d")
@@ -90,9 +91,9 @@ static const struct report_table report_before_policy[] = {
      {{"Name", REPORT_NAME}, {"What", REPORT_BYTES}, {"Reason", REPORT_BYTES}, {"In words", REPORT_LONG},
       {"Verdict", REPORT_BYTES}, {"Times", REPORT_COUNT}, {"First (UTC)", REPORT_TIME}, {"Last (UTC)", REPORT_TIME}}},
     {"sent", "Bytes out, by destination", "Where payload went, most first.", "No payload was sent.", false,
-     "SELECT c.dst, replace(group_concat(DISTINCT c.name), ',', ', '), sum(c.bytes_out) * 1000 / (SELECT max(m, 1) FROM (SELECT "
-     "max(b) AS m FROM (SELECT sum(x.bytes_out) AS b FROM connections x WHERE " WITHIN("x") " GROUP BY x.dst))), "
-     "sum(c.bytes_out), sum(c.bytes_in), count(*), max(c.country), max(c.asn), max(c.as_org) FROM connections c WHERE "
+     "SELECT c.dst, replace(group_concat(DISTINCT c.name), ',', ', '), sum_capped(c.bytes_out) * 1000 / (SELECT max(m, 1) FROM (SELECT "
+     "max(b) AS m FROM (SELECT sum_capped(x.bytes_out) AS b FROM connections x WHERE " WITHIN("x") " GROUP BY x.dst))), "
+     "sum_capped(c.bytes_out), sum_capped(c.bytes_in), count(*), max(c.country), max(c.asn), max(c.as_org) FROM connections c WHERE "
      WITHIN("c") " AND c.bytes_out > 0 GROUP BY c.dst ORDER BY 4 DESC, 1 LIMIT :max",
      {{"Address", REPORT_NAME}, {"Names", REPORT_LONG}, {"Share", REPORT_BAR}, {"Sent", REPORT_SIZE},
       {"Received", REPORT_SIZE}, {"Connections", REPORT_COUNT}, {"Country", REPORT_BYTES}, {"AS", REPORT_BYTES},
@@ -107,7 +108,7 @@ static const struct report_table report_before_policy[] = {
      {{"Name", REPORT_NAME}, {"First (UTC)", REPORT_TIME}, {"Allowed", REPORT_BYTES}, {"In this log", REPORT_BYTES}}},
     {"domains", "Questions, by registered domain", "Many names of great entropy under one domain are how data leaves through "
      "questions. Entropy is of the characters before the domain, in bits a character.", "No questions were asked.", false,
-     "SELECT d.domain, sum(d.count), count(DISTINCT d.qname), sum(CASE WHEN d.verdict <> 0 THEN d.count ELSE 0 END), "
+     "SELECT d.domain, sum_capped(d.count), count(DISTINCT d.qname), sum_capped(CASE WHEN d.verdict <> 0 THEN d.count ELSE 0 END), "
      "max(length(d.qname)), printf('%.2f', avg(d.entropy) / 100.0), "
      "printf('%.2f', max(d.entropy) / 100.0) FROM dns d WHERE " WITHIN("d") " AND d.domain IS NOT NULL "
      "GROUP BY 1 ORDER BY 3 DESC, 2 DESC, 1 LIMIT :max",

@@ -6,6 +6,7 @@
 
 #include "audit/query_row.h"
 #include "audit/query_scope.h"
+#include "audit/saturate.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,8 +23,7 @@
 static void
 stats_add(int64_t *sum, int64_t value)
 {
-	if (__builtin_add_overflow(*sum, value, sum))
-		*sum = value < 0 ? INT64_MIN : INT64_MAX;
+	*sum = saturate_add(*sum, value);
 }
 
 static int
@@ -62,7 +62,7 @@ stats_read_times(struct query *query, struct stats *stats, struct error *err)
 static int
 stats_make_steps(struct stats *stats, int64_t step_us)
 {
-	int64_t span_us = stats->last_us - stats->first_us;
+	int64_t span_us = saturate_sub(stats->last_us, stats->first_us);
 
 	if (step_us == 0)
 		step_us = span_us <= STATS_MINUTES_US ? STATS_MINUTE_US
@@ -198,8 +198,10 @@ stats_read_domains(struct query *query, struct stats *stats, struct error *err)
 	int rc;
 
 	if (query_scope_prepare(query,
-		"SELECT domain, sum(q), count(DISTINCT qname) AS names, sum(d), max(length(qname)), avg(e) FROM",
-		columns, "WHERE domain IS NOT NULL GROUP BY domain ORDER BY names DESC, sum(q) DESC, domain LIMIT 10",
+		"SELECT domain, sum_capped(q), count(DISTINCT qname) AS names, sum_capped(d), max(length(qname)), "
+		"avg(e) FROM",
+		columns,
+		"WHERE domain IS NOT NULL GROUP BY domain ORDER BY names DESC, sum_capped(q) DESC, domain LIMIT 10",
 		&stmt, err) < 0)
 		return -1;
 	while ((rc = stmt == NULL ? SQLITE_DONE : sqlite3_step(stmt)) == SQLITE_ROW &&

@@ -27,10 +27,10 @@ _Static_assert(sizeof(stats_groups) / sizeof(stats_groups[0]) == STATS_GROUP_MAX
 static const struct {
 	const char *word, *order;
 } stats_bys[] = {
-    [STATS_BY_BYTES] = {"bytes", "sum(o) + sum(i) DESC, sum(c) DESC"},
-    [STATS_BY_CONNECTIONS] = {"connections", "sum(c) DESC"},
-    [STATS_BY_DENIED] = {"denied", "sum(d) DESC, sum(c) DESC"},
-    [STATS_BY_QUERIES] = {"queries", "sum(q) DESC"},
+    [STATS_BY_BYTES] = {"bytes", "sum_capped(o) + sum_capped(i) DESC, sum_capped(c) DESC"},
+    [STATS_BY_CONNECTIONS] = {"connections", "sum_capped(c) DESC"},
+    [STATS_BY_DENIED] = {"denied", "sum_capped(d) DESC, sum_capped(c) DESC"},
+    [STATS_BY_QUERIES] = {"queries", "sum_capped(q) DESC"},
 };
 _Static_assert(sizeof(stats_bys) / sizeof(stats_bys[0]) == STATS_BY_MAX, "SQL for each order");
 
@@ -88,11 +88,13 @@ stats_top(struct query *query, enum stats_group group, enum stats_by by, size_t 
 	char connection[256], dns[256], after[128];
 	const char *const columns[QUERY_KINDS] = {connection, stats_groups[group].dns == NULL ? NULL : dns, NULL};
 	const char *label = group == STATS_GROUP_SANDBOX ? "(SELECT s.name FROM sandboxes s WHERE s.id = k)" : "max(l)";
-	char before[256];
+	char before[384];
 	sqlite3_stmt *stmt;
 	int rc;
 
-	snprintf(before, sizeof(before), "SELECT k, sum(c), sum(q), sum(d), sum(o), sum(i), min(ts), max(ts), %s FROM",
+	snprintf(before, sizeof(before),
+	    "SELECT k, sum_capped(c), sum_capped(q), sum_capped(d), sum_capped(o), sum_capped(i), min(ts), max(ts), %s "
+	    "FROM",
 	    label);
 	snprintf(connection, sizeof(connection),
 	    "%s AS k, t.count AS c, 0 AS q, (t.verdict <> 0) * t.count AS d, coalesce(t.bytes_out, 0) AS o, "

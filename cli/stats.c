@@ -2,6 +2,7 @@
 #include "cli/log.h"
 
 #include "audit/render.h"
+#include "audit/saturate.h"
 #include "audit/stats.h"
 #include "base/clock.h"
 #include "base/escape.h"
@@ -93,7 +94,7 @@ stats_verdicts_json(const int64_t counts[VERDICT_MAX])
 	int64_t attempts = 0;
 
 	for (unsigned int i = 0; i < VERDICT_MAX; i++) {
-		attempts += counts[i];
+		attempts = saturate_add(attempts, counts[i]);
 		json_object_set_new(object, verdict_text(i), json_integer(counts[i]));
 	}
 	json_object_set_new(object, "attempts", json_integer(attempts));
