@@ -103,6 +103,8 @@ keeper_pending_fail(struct keeper_pending *pending)
 		/* Attached as far as the keeper goes; served when the gateway is back. */
 		if (pending->snapshot_fd >= 0 && sandbox != NULL)
 			keeper_sandbox_policy_done(sandbox, pending->snapshot_fd, pending->generation, true);
+		else if (pending->snapshot_fd >= 0)
+			close(pending->snapshot_fd);
 		keeper_attach_answer(pending->control_tag, sandbox, ERROR_NONE, "");
 		break;
 	case MSG_DETACH:
