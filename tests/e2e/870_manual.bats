@@ -67,7 +67,7 @@ options_match() {
 	local page name
 	for page in "$BUILD"/man/*; do
 		name=${page##*/}
-		equal "warnings about $name" "" "$(groff -Kutf8 -t -man -ww -z -Tutf8 "$page" 2>&1)"
+		equal "warnings about $name" "" "$(groff -Kutf8 -t -man -rcR=1 -ww -z -Tutf8 "$page" 2>&1)"
 		matches "footer of $name" "\"postern $(postern --version | cut -d' ' -f2)\"" "$(grep '^\.TH' "$page")"
 	done
 	while read -r name; do
