@@ -27,6 +27,10 @@
 /* Connections of all sandboxes, and of one (its SYNs beyond that are reset, reason limit_connections). */
 #define GATEWAY_FLOWS_MAX 16384
 #define GATEWAY_SANDBOX_FLOWS_MAX 1024
+/* The last of all are for sandboxes that have few: those that take what they can get, however many they are, leave so much
+ * to each of the others. */
+#define GATEWAY_FLOWS_RESERVE 4096
+#define GATEWAY_FLOWS_FEW 32
 /* Descriptors that connections leave to all else: DNS of other sandboxes, what the keeper hands over, pipes. A quarter of
  * all where that is less. */
 #define GATEWAY_FDS_KEPT 1024
@@ -78,6 +82,13 @@ struct sandbox {
 	struct meter *meter;       /* owned by gateway/meter.c */
 	struct account *account;   /* held; by gateway/account.c */
 };
+
+/* May a sandbox that has so many connections have one more, as far as all sandboxes are concerned? */
+static inline bool
+gateway_flows_room(const struct gateway *gateway, size_t own)
+{
+	return gateway->flow_count < GATEWAY_FLOWS_MAX - (own < GATEWAY_FLOWS_FEW ? 0u : GATEWAY_FLOWS_RESERVE);
+}
 
 /* The modules. attach: takes the descriptors (closed on failure too); 0 or -errno. detach: closes records (as end),
  * descriptors and memory at once; NULL parts are fine. refused_detach alone lets its log linger for a moment, for what the

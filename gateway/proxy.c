@@ -177,7 +177,7 @@ proxy_take(struct proxy *proxy, int fd, const struct sockaddr_storage *peer)
 	else if (fd >= gateway->fd_top)
 		proxy_turn_away(
 		    proxy, fd, &ends, VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS, "the gateway is short of descriptors");
-	else if (gateway->flow_count >= GATEWAY_FLOWS_MAX)
+	else if (!gateway_flows_room(gateway, proxy->flows.count))
 		proxy_turn_away(
 		    proxy, fd, &ends, VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS, "connections of all sandboxes");
 	else if (proxy->flows.count >= proxy_flows_max(gateway))

@@ -190,7 +190,8 @@ udp_flow_affords(struct udp_flow *flow, size_t len, enum meter_way way)
 
 	if (len < left || left == UINT64_MAX)
 		return true;
-	udp_flow_close(flow, END_POLICY, VERDICT_ALLOWED, way == METER_UPLOAD ? REASON_LIMIT_UPLOAD : REASON_LIMIT_DOWNLOAD);
+	udp_flow_close(
+	    flow, END_POLICY, VERDICT_ALLOWED, way == METER_UPLOAD ? REASON_LIMIT_UPLOAD : REASON_LIMIT_DOWNLOAD);
 	return false;
 }
 
@@ -375,7 +376,7 @@ udp_may_begin(struct udp_relay *relay, struct gateway_verdict *verdict)
 	if (!recorder_ready(&gateway->recorder)) {
 		verdict->verdict = VERDICT_FAILED;
 		verdict->reason = REASON_AUDIT_UNAVAILABLE;
-	} else if (relay->flow_count >= UDP_FLOWS_MAX || gateway->flow_count >= GATEWAY_FLOWS_MAX) {
+	} else if (relay->flow_count >= UDP_FLOWS_MAX || !gateway_flows_room(gateway, relay->flow_count)) {
 		verdict->verdict = VERDICT_LIMITED;
 		verdict->reason = REASON_LIMIT_CONNECTIONS;
 	} else if (!udp_token(relay)) {

@@ -610,6 +610,19 @@ limits_of_connections(void **state)
 	far_end_count(lab.far, RECORD_FLOW_OPEN, &last);
 	assert_int_equal(last->flow.reason, REASON_LIMIT_CONNECTIONS);
 	close(guest);
+	/* The last of them are for those that have few (E-17). */
+	lab.far->gateway.flow_count = GATEWAY_FLOWS_MAX - GATEWAY_FLOWS_RESERVE;
+	for (int i = 0; i <= GATEWAY_FLOWS_FEW; i++) {
+		guests[i] = lab_dial(&lab, ORIGIN4);
+		assert_int_equal(lab_recv(&lab, guests[i]), i < GATEWAY_FLOWS_FEW ? -EAGAIN : -ECONNRESET);
+	}
+	far_end_count(lab.far, RECORD_FLOW_OPEN, &last);
+	assert_string_equal(last->flow.detail, "connections of all sandboxes");
+	for (int i = 0; i <= GATEWAY_FLOWS_FEW; i++)
+		close(guests[i]);
+	for (int i = 0; i < 10; i++)
+		lab_settle(&lab);
+	lab.far->gateway.flow_count = 0;
 	lab_close(&lab);
 }
 
