@@ -382,6 +382,58 @@ lease_news() {
 	far_none "> ($NET4\.$OTHER|$NET6:$OTHER|10\.|9\.) "
 }
 
+# bats test_tags=smoke
+@test "E-15: TCP flags that do not go together open nothing, and data in a SYN goes nowhere" {
+	local flags rows out
+	guest l2 dig +short echo.lab-site.org >/dev/null
+	rows=$(log_count l2 '.kind == "flow" and .dport == 7')
+	mark
+	flags=$(python3 -c 'from itertools import combinations as some
+words = {"".join(word) for n in range(1, 7) for word in some("FSRPAU", n)}
+print("|".join(sorted(word for word in words if "S" not in word or set(word) & set("FRA"))))')
+	out=$(raw l2 --listen 150 "tcp dst=$NET4.$ECHO dport=7 flags={$flags} data=hello" "tcp dst=$NET4.$ECHO dport=7 flags=")
+	equal "sent" 60 "$(sed -n 's/^sent //p' <<<"$out")"
+	not_accepted "$out"
+	# A bare SYN is answered by the listener; what it carries is not kept, and nothing is dialled before the third step.
+	out=$(raw l2 --listen 150 "tcp dst=$NET4.$ECHO dport=7 sport=41{01..04} flags={S|SP|SU|SPU} data=hello")
+	matches "answers" " SA 0$" "$out"
+	far_none "> $NET4\.$ECHO "
+	equal "records of connections" "$rows" "$(log_count l2 '.kind == "flow" and .dport == 7')"
+}
+
+@test "E-16, E-30: a guest that floods its listener with SYNs is out of nobody's way but its own, and nothing is tracked" {
+	local best
+	sandbox calm --policy "$LAB/tmp/l2.yaml" >/dev/null
+	lease_news
+	guest calm dig +short news.lab-site.org >/dev/null
+	mark
+	# No reset for the answers: each stays half-open.
+	nsenter --net=/run/netns/pl-guest-l2 nft 'add table ip mute; add chain ip mute out { type filter hook output priority 0; };
+		add rule ip mute out tcp flags rst drop'
+	raw l2 --listen 0 "tcp dst=$NET4.$WEB dport=443 sport={2000..21999}" >/dev/null &
+	best=$(for _ in 1 2 3 4 5; do took guest calm curl -sS https://news.lab-site.org/; done | sort -n | head -n 1)
+	wait $!
+	((best < 1000)) || fail "the other sandbox took $best ms at best"
+	nsenter --net=/run/netns/pl-guest-l2 nft delete table ip mute
+	again() { [[ $(guest l2 curl -sS -4 -m 2 https://news.lab-site.org/) == "lab web server for news.lab-site.org" ]]; }
+	wait_for 10 again
+	equal "entries of connection tracking" 0 "$(inside l2 cat /proc/sys/net/netfilter/nf_conntrack_count 2>/dev/null || echo 0)"
+	sandbox_gone calm
+}
+
+@test "E-25, E-26: frames of every size and offloads that lie, written to a TAP, are counted, and nothing leaves" {
+	local taken
+	postern attach bad --tap --mac 06:00:ac:10:00:02 --policy "$LAB/tmp/l2.yaml" >/dev/null
+	mark
+	read -r taken _ < <(inside bad "$LAB_DIR/frames.py" tap0 20000)
+	((taken > 8000)) || fail "only $taken frames were taken"
+	equal "another sandbox" "lab web server for news.lab-site.org" "$(guest flood curl -sS https://news.lab-site.org/)"
+	wait_for 30 adds_up bad || fail "$(cat "$LAB/tmp/sums")"
+	far_none " (172\.16\.|fd70:)"
+	far_none "> $NET4\.$ECHO "
+	postern detach bad
+}
+
 # The last: a restart begins the kernel's counters anew.
 @test "E-32: a sandbox without IPv6 has none, not even by accident" {
 	local before eui

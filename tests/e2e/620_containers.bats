@@ -66,6 +66,10 @@ refused() {
 	echo "nameserver $GATEWAY4" >"$LAB/guest/dual/resolv.conf"
 	run guest dual curl -sS https://news.lab-site.org/
 	equal "page" "lab web server for news.lab-site.org" "$output"
+	# Whoever administers the container's devices may move and make some across namespaces whose numbers it knows: the
+	# machine's must not be among them.
+	run nsenter --net=/run/netns/pl-guest-dual ip netns list-id
+	equal "namespaces known in it" "" "$(grep -v 'name: \(postern-dual\|pl-guest-dual\))' <<<"$output" || true)"
 	# What the container makes later does not keep it from being taken over again.
 	ip -n pl-guest-dual link add own0 type veth peer name own1
 	posternd_stop
