@@ -26,7 +26,6 @@
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -558,15 +557,11 @@ auditor_load_key(void)
 int
 auditor_run(const struct options *options)
 {
-	static const int ignored[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE};
 	const struct msg_ready ready = {0};
 	struct error err;
 	int rc;
 
 	log_init("auditor");
-	/* The keeper tells when to end: after everybody who still has something to say. */
-	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
-		signal(ignored[i], SIG_IGN);
 	confine_network();
 	confine_identity(options->audit_uid, options->group_gid);
 	auditor_setup(options);

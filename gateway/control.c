@@ -8,7 +8,6 @@
 #include "gateway/control_state.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -172,7 +171,6 @@ control_run(const struct options *options)
 	int rc;
 
 	log_init("control");
-	signal(SIGPIPE, SIG_IGN);
 	control.options = options;
 	control.listen_fd = control.http_source.fd = -1;
 	control.last_tag = options->epoch << 32; /* an answer to control before this one is not taken for one of ours */

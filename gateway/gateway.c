@@ -16,7 +16,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -389,7 +388,6 @@ gateway_run(const struct options *options)
 	char empty[256];
 
 	log_init("gateway");
-	signal(SIGPIPE, SIG_IGN);
 	gateway_files_limit();
 	gateway.loop = loop_new();
 	if (gateway.loop == NULL || route_open(&gateway.route) < 0 || tls_hello_setup() < 0)

@@ -7,7 +7,7 @@
  * started again. The keeper holds every listening socket and every sealed policy, so a new gateway gets what the old one
  * had; what the old one knew (leases) is flushed, never trusted.
  *
- * Stop (SIGTERM, SIGINT): gateways and control are told, and close what is open; when they are gone the auditor is told;
+ * Stop (SIGTERM, SIGINT; SIGHUP of a terminal that is closed): gateways and control are told, and close what is open; when they are gone the auditor is told;
  * when it is gone, so are we. Namespaces and devices stay for the next start (with no socket in them nothing passes);
  * `postern detach` is what removes them. */
 #include "gateway/keeper.h"
@@ -258,6 +258,8 @@ keeper_signal_handler(struct loop_source *source, uint32_t events)
 	while (read(source->fd, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD)
 			keeper_role_reap();
+		else if (info.ssi_signo == SIGHUP && isatty(STDERR_FILENO) == 0)
+			log_info("SIGHUP: there is nothing to reload; policies change through the control socket");
 		else
 			keeper_stop();
 	}
@@ -273,6 +275,7 @@ keeper_signals(void)
 	sigaddset(&set, SIGCHLD);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	keeper_signal_source.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	keeper_signal_source.handler = keeper_signal_handler;

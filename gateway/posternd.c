@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "gateway/options.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -47,6 +48,17 @@ posternd_probe(void)
 	return 0;
 }
 
+/* Ctrl-C and the end of a terminal reach every process of the daemon. What they mean is the keeper's to say, who has each
+ * role close what it has open. */
+static void
+posternd_leave_signals_to_keeper(void)
+{
+	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE};
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		signal(signals[i], SIG_IGN);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -70,6 +82,7 @@ main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
 		if (strcmp(roles[i].name, options.role) != 0)
 			continue;
+		posternd_leave_signals_to_keeper();
 		prctl(PR_SET_NAME, roles[i].process); /* executed as /proc/self/exe, it would be "exe" in ps and ss */
 		return roles[i].run(&options);
 	}

@@ -98,6 +98,29 @@ held() {
 	held tcp:echo.lab-site.org:7/4 alive
 }
 
+@test "SIGHUP ends nothing; the signals of a terminal reach all processes, and the daemon stops in order" {
+	sandbox hup --policy "$(policy hup "$ECHO_RULE")"
+	hold hup tcp:echo.lab-site.org:7/4
+	local before crashes
+	crashes() { postern log -o json --event role_crash --since 1d | wc -l; }
+	before=$(role_pids all | sort)
+	crashes=$(crashes)
+	role_signal HUP all
+	said() { grep -q 'SIGHUP: there is nothing to reload' "$LAB/posternd.log"; }
+	wait_for 5 said
+	run -0 guest hup "$LAB_DIR/client.py" tcp echo.lab-site.org 7 again --half-close
+	equal "processes" "$before" "$(role_pids all | sort)"
+	equal "ends of what is open" 0 "$(grep -c '"event": "end"' "$LAB/tmp/held")"
+	# Ctrl-C: to the gateways first, as may happen.
+	role_signal INT gateway
+	role_signal INT all
+	wait_for 15 posternd_gone
+	background_end
+	posternd_start
+	equal "ends" "fin shutdown" "$(log_json hup | jq -r 'select(.kind == "flow") | .end' | sort | xargs)"
+	equal "crashes" "$crashes" "$(crashes)"
+}
+
 @test "a gateway that crashed is back at once: what was open is closed and recorded, what waits is served" {
 	sandbox crash --policy "$(policy crash "$ECHO_RULE" 'host: news.lab-site.org' "{cidr: $NET4.$BYTES/32, ports: [9001]}" \
 		"{cidr: '$NET6:$BYTES/128', ports: [9001]}")"
