@@ -96,7 +96,9 @@ open_either_way(struct open_file *file, struct error *err)
 
 	if (stat(file->path, &file->file) < 0) {
 		if (errno == ENOENT || errno == ENOTDIR)
-			return error_set(err, ERROR_NOT_FOUND, "no audit log at %s", file->path);
+			return error_set(err, ERROR_NOT_FOUND,
+			    "no audit log at %s: posternd has not run, or with another --state-dir (POSTERN_STATE_DIR)",
+			    file->path);
 		return error_sys(err, errno, "%s", file->path);
 	}
 	snprintf(wal, sizeof(wal), "%s-wal", file->path);

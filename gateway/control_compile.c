@@ -174,11 +174,15 @@ control_policy_setup(struct control *control, struct error *err)
 	const char *file = control->options->organisation;
 
 	if (preset_dirs_open(control->options->preset_dir, &control->presets, err) < 0)
-		return -1;
+		return error_prefix(err, "--preset-dir");
 	if (file == NULL && access(POLICY_ORGANISATION_DEFAULT, F_OK) < 0 && errno == ENOENT)
 		return 0;
 	if (policy_read_file(file != NULL ? file : POLICY_ORGANISATION_DEFAULT, &control->organisation, err) < 0)
-		return error_prefix(err, "the organisation's policy");
+		return error_prefix(err,
+		    err->code == ERROR_PERMISSION
+			? "the organisation's policy (--organisation), which the control role reads as its own user"
+			: "the organisation's policy (--organisation)");
 	control->has_organisation = true;
-	return organisation_check(control, err) < 0 ? error_prefix(err, "the organisation's policy") : 0;
+	return organisation_check(control, err) < 0 ? error_prefix(err, "the organisation's policy (--organisation)")
+						    : 0;
 }

@@ -38,26 +38,34 @@ keeper_host_chain(struct error *err)
 	    keeper.options->resolver_count, err);
 }
 
+/* option: which names the directory, for the message. */
+static void __attribute__((noreturn))
+keeper_dir_fatal(const char *path, const char *option)
+{
+	log_fatalx("%s: %s: it must be a directory that can be made and written; else name another one with %s", path,
+	    strerror(errno), option);
+}
+
 /* mkdir -p of the last component, with exactly this owner and mode; refuses what another made before us. */
 static void
-keeper_dir(const char *path, mode_t mode, uid_t uid, gid_t gid)
+keeper_dir(const char *path, mode_t mode, uid_t uid, gid_t gid, const char *option)
 {
 	struct stat st;
 	int fd;
 
 	if (mkdir(path, mode) < 0 && errno != EEXIST)
-		log_fatal("%s", path);
+		keeper_dir_fatal(path, option);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
-		log_fatal("%s", path);
+		keeper_dir_fatal(path, option);
 	if (st.st_uid != geteuid() && st.st_uid != uid)
-		log_fatalx("%s belongs to uid %u: remove it, or choose another directory", path, st.st_uid);
+		log_fatalx("%s belongs to uid %u: remove it, or name another directory with %s", path, st.st_uid, option);
 	if (fchmod(fd, mode) < 0 || ((st.st_uid != uid || st.st_gid != gid) && fchown(fd, uid, gid) < 0))
-		log_fatal("%s", path);
+		keeper_dir_fatal(path, option);
 	close(fd);
 }
 
-/* The parents of a rootless user's directories may be missing (~/.local/state). */
+/* Parents may be missing (~/.local/state). The roles' own users pass through them, whatever the umask. */
 static void
 keeper_parents(const char *path)
 {
@@ -66,7 +74,27 @@ keeper_parents(const char *path)
 	snprintf(part, sizeof(part), "%s", path);
 	for (char *slash = strchr(part + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
-		mkdir(part, 0755); /* a failure shows at the last one */
+		if (mkdir(part, 0755) == 0) /* a failure shows at the last one */
+			chmod(part, 0755);
+		*slash = '/';
+	}
+}
+
+/* Auditor and control open what is in the state directory by its path, as their own users. */
+static void
+keeper_parents_open(const struct options *o)
+{
+	char part[512];
+	struct stat st;
+
+	snprintf(part, sizeof(part), "%s", o->state_dir);
+	for (char *slash = strchr(part + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (stat(part, &st) == 0 && (st.st_mode & S_IXOTH) == 0 &&
+		    ((st.st_mode & S_IXGRP) == 0 || st.st_gid != o->group_gid))
+			log_fatalx("--state-dir %s: %s is closed to the roles' users (mode %03o): chmod o+x %s, or name another "
+				   "directory",
+			    o->state_dir, part, (unsigned int)st.st_mode & 0777, part);
 		*slash = '/';
 	}
 }
@@ -74,20 +102,23 @@ keeper_parents(const char *path)
 static void
 keeper_dirs(const struct options *o)
 {
+	static const char runtime[] = "--runtime-dir", state[] = "--state-dir";
 	char path[512];
 	uid_t self = geteuid();
 	gid_t gid = getegid();
 
 	keeper_parents(o->runtime_dir);
 	keeper_parents(o->state_dir);
-	keeper_dir(o->runtime_dir, o->rootless ? 0700 : 0755, self, gid);
+	if (!o->rootless)
+		keeper_parents_open(o);
+	keeper_dir(o->runtime_dir, o->rootless ? 0700 : 0755, self, gid, runtime);
 	snprintf(path, sizeof(path), "%s/empty", o->runtime_dir);
-	keeper_dir(path, 0555, self, gid);
-	keeper_dir(o->state_dir, o->rootless ? 0700 : 0755, self, gid);
+	keeper_dir(path, 0555, self, gid, runtime);
+	keeper_dir(o->state_dir, o->rootless ? 0700 : 0755, self, gid, state);
 	snprintf(path, sizeof(path), "%s/audit", o->state_dir);
-	keeper_dir(path, 0750, o->audit_uid, o->group_gid);
+	keeper_dir(path, 0750, o->audit_uid, o->group_gid, state);
 	snprintf(path, sizeof(path), "%s/sandboxes", o->state_dir);
-	keeper_dir(path, 0700, o->control_uid, o->group_gid);
+	keeper_dir(path, 0700, o->control_uid, o->group_gid, state);
 }
 
 /* One daemon per directory: the lock lives as long as the process. (CASES F-44) */

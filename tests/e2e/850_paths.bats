@@ -25,11 +25,13 @@ teardown() {
 	rm -rf "$LAB/state" "$LAB/run" "$LAB/posternd.pid"
 }
 
-# It does not start, and says why: not_started PATTERN
+# It does not start, and says why: not_started PATTERN [option...]
 not_started() {
+	local pattern=$1
+	shift
 	run -1 timeout 15 posternd --runtime-dir "$LAB/run" --state-dir "$LAB/state" --netns-dir /run/netns --gateway-user 64201 \
-		--audit-user 64202 --control-user 64203 --group 0 --resolver "$NET4.$RESOLVER"
-	matches "message" "$1" "$output"
+		--audit-user 64202 --control-user 64203 --group 0 --resolver "$NET4.$RESOLVER" "$@"
+	matches "message" "$pattern" "$output"
 }
 untouched() {
 	equal "the file the link leads to" "not ours" "$(cat "$VICTIM")"
@@ -69,6 +71,33 @@ untouched() {
 	not_started "$LAB/state"
 	chown 0 "$LAB/state"
 	chmod 0755 "$LAB/state"
+}
+
+@test "what cannot be used at the start is named with its option and a remedy" {
+	not_started 'victim: Not a directory.*name another one with --state-dir' --state-dir "$VICTIM"
+	not_started '/proc/none: No such file or directory.*name another one with --state-dir' --state-dir /proc/none
+	mkdir -m 0700 "$LAB/tmp/closed"
+	not_started "--state-dir .*: $LAB/tmp/closed is closed to the roles' users \(mode 700\): chmod o\+x $LAB/tmp/closed" \
+		--state-dir "$LAB/tmp/closed/state"
+	rmdir "$LAB/tmp/closed"
+	not_started '--organisation.*no policy file /nonexistent.yaml' --organisation /nonexistent.yaml
+	printf 'version: 1\nallow:\n  - hots: x\n' >"$LAB/tmp/organisation.yaml"
+	chmod 0600 "$LAB/tmp/organisation.yaml"
+	not_started '--organisation.*as its own user.*Permission denied' --organisation "$LAB/tmp/organisation.yaml"
+	chmod 0644 "$LAB/tmp/organisation.yaml"
+	not_started "--organisation.*:3:5: unknown key 'hots'" --organisation "$LAB/tmp/organisation.yaml"
+	not_started '--preset-dir.*/nonexistent' --preset-dir /nonexistent
+	run -1 postern log --db "$LAB/tmp/none.db"
+	matches "message" 'no audit log at .*posternd has not run' "$output"
+}
+
+@test "directories above the state directory are made so that the roles get through" {
+	rm -rf "$LAB/state"
+	posternd_start --state-dir "$LAB/tmp/new/below/state"
+	run -0 postern status
+	matches "log" 'written +yes' "$output"
+	posternd_stop
+	rm -rf "$LAB/tmp/new"
 }
 
 @test "F-32: a report and a policy's file are whole or not there, and no link is written through" {
