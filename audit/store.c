@@ -139,6 +139,13 @@ store_roll_back(struct store *store)
 	store_seal_rolled_back(&store->seal);
 }
 
+void
+store_abandon(struct store *store)
+{
+	store_roll_back(store);
+	store_distrust(store, STORE_MARK_OPEN);
+}
+
 /* The batch is lost. Full and busy pass by themselves; after anything else the connection is not trusted again. */
 int
 store_fail(struct store *store, int rc, struct error *err)

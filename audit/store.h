@@ -74,6 +74,9 @@ unsigned int store_last_daemon_event(struct store *store);
  * files are no longer the ones under their names: what is written to a deleted file is lost. */
 int store_commit(struct store *store, struct error *err);
 bool store_has_batch(const struct store *store);
+/* The batch must not be kept: what belongs into it cannot be added. Nothing of it is there, and the store must be opened
+ * anew. */
+void store_abandon(struct store *store);
 
 /* Are the database and its -wal and -shm still the files that were opened? If not: -1, and the store must be opened
  * anew. */

@@ -191,6 +191,18 @@ auditor_add(const struct record *record)
 }
 
 void
+auditor_add_own(const struct record *record)
+{
+	struct error why;
+
+	if (auditor_add(record))
+		return;
+	error_set(&why, ERROR_CORRUPT, "%s takes no event \"%s\"", auditor.path, event_kind_text(record->event.kind));
+	store_abandon(auditor.store);
+	auditor_fail(&why);
+}
+
+void
 auditor_hold_last_word(const struct record *record)
 {
 	auditor.last_word = *record;

@@ -26,6 +26,8 @@ bool auditor_is_writable(void);
 bool auditor_add(const struct record *record);
 /* The daemon stops in order: to be written behind everything else, with the seal that closes the log. */
 void auditor_hold_last_word(const struct record *record);
+/* Add what must not be missing: without it nothing of the batch is kept, and the log counts as not writable. */
+void auditor_add_own(const struct record *record);
 /* Commit within a moment; awaited: at the end of the round. */
 void auditor_schedule(bool awaited);
 /* A channel is closed, for this reason: what was read from it may be waited for. */

@@ -49,7 +49,7 @@ prune_tell(const struct prune_segment *segment)
 	} else {
 		auditor_own_detail(&prune.event, detail);
 	}
-	auditor_add(&prune.event);
+	auditor_add_own(&prune.event);
 }
 
 /* Somebody dropped rows before: from now on only this event tells. */
@@ -65,7 +65,7 @@ prune_tell_untold(const struct prune_segment *segment)
 	    (long long)segment->untold);
 	log_warnx("%s: another program changed the log", what);
 	auditor_own_record(&record, EVENT_TAMPERED, json_pack("{s:s}", "log", what));
-	auditor_add(&record);
+	auditor_add_own(&record);
 }
 
 static void
@@ -93,10 +93,11 @@ prune_tell_all(struct store *store, const struct prune_segment *segment)
 	struct error err;
 
 	prune_tell(segment);
-	prune_tell_untold(segment);
-	/* An event without a seal could be anybody's. */
+	if (auditor_is_writable())
+		prune_tell_untold(segment);
 	if (!auditor_is_writable())
 		return 0;
+	/* An event without a seal could be anybody's. */
 	if (store_seal(store, true, &err) < 0) {
 		auditor_fail(&err);
 		return 0;

@@ -186,7 +186,7 @@ sender_mark_lost(const struct sender *sender, const struct record *record)
 	auditor_own_record(&event, EVENT_RECORDS_LOST,
 	    json_pack("{s:I, s:I, s:I, s:I}", "epoch", (json_int_t)sender->epoch, "from", (json_int_t)from, "to",
 		(json_int_t)to, "count", (json_int_t)(to - from + 1)));
-	auditor_add(&event);
+	auditor_add_own(&event);
 }
 
 /* Only the log knows how the last daemon ended: in order, when its last word is that it stops. */

@@ -642,8 +642,9 @@ case_F_25_a_start_tells_of_the_crash_before_it(void **state)
 		/* Whoever says something later is heard first: the end is the last in the log, and sealed. */
 		send_flow(&gateway_recorder, "late.example");
 		auditor_stop();
-		assert_int_equal(fixture_integer("SELECT count(*) FROM events WHERE kind = 2 AND seq = (SELECT max(seq) "
-						 "FROM chain) AND seq = (SELECT max(last_seq) FROM seals)"),
+		assert_int_equal(
+		    fixture_integer("SELECT count(*) FROM events WHERE kind = 2 AND seq = (SELECT max(seq) "
+				    "FROM chain) AND seq = (SELECT max(last_seq) FROM seals)"),
 		    in_order[i]);
 	}
 	assert_string_equal(fixture_text("SELECT group_concat(coalesce(detail ->> '$.after', '-'), ' ') FROM "
@@ -654,10 +655,11 @@ case_F_25_a_start_tells_of_the_crash_before_it(void **state)
 	    5);
 }
 
-/* Refusals as fast as the log takes them. */
-static void
+/* Refusals as fast as the log takes them. Returns how many. */
+static int64_t
 flood(int64_t ms)
 {
+	int64_t sent = 0;
 	struct record record = fixture_flow(1, "flood.example");
 	int64_t end_ms = clock_mono_ms() + ms;
 
@@ -668,9 +670,11 @@ flood(int64_t ms)
 		while (gateway_recorder.queue_len < RECORDER_BUSY / 2) {
 			record.flow.id = recorder_id(&gateway_recorder);
 			assert_int_equal(recorder_send(&gateway_recorder, &record, NULL), 0);
+			sent++;
 		}
 		assert_int_equal(loop_round(loop, 20), 0);
 	}
+	return sent;
 }
 
 /* Refusals that come without a pause are no reason to keep everything: of a log that is too large, segments go all the
@@ -702,6 +706,55 @@ test_retention_goes_on_in_a_flood(void **state)
 		assert_true(pruned > before);
 	}
 	auditor_stop();
+}
+
+/* Floods until the question has an answer above floor; returns how many were sent. */
+static int64_t
+flood_until_above(const char *sql, int64_t floor)
+{
+	int64_t patient_ms = clock_mono_ms() + 2 * PATIENCE_MS, sent = 0;
+
+	while (fixture_integer(sql) <= floor) {
+		if (clock_mono_ms() > patient_ms)
+			fail_msg("waited in vain for more than %lld: %s", (long long)floor, sql);
+		sent += flood(FLOOD_MS / 16);
+	}
+	return sent;
+}
+
+/* Rows that are gone without a word would be a hole that nobody sees: the drop is undone, and not counted by the next. */
+static void
+test_a_drop_that_cannot_be_told_of_is_undone(void **state)
+{
+	static const char pruned[] = "SELECT value FROM meta WHERE key = 'pruned_through'";
+	static const char told[] = "SELECT count(*) FROM v_events WHERE event = 'tampered' AND detail LIKE '%no_more%'";
+	int64_t sent, before;
+
+	(void)state;
+	auditor_start();
+	connect_all();
+	/* Retention looks at once, and then every ten seconds: it must have something to do. */
+	sent = flood(FLOOD_MS);
+	WAIT_FOR(all_durable(&gateway_recorder));
+	auditor_kill();
+	retain_bytes = RETAIN_BYTES;
+	auditor_start();
+	retain_bytes = 0;
+	connect_all();
+	sent += flood_until_above(pruned, 0);
+	/* Soon no event of this kind can be written any more. Who opens the file anew finds why, and mends it. */
+	fixture_shell("sqlite3 \"$DB\" '.timeout 5000' \"CREATE INDEX no_more ON events (CASE WHEN kind = 16 AND seq > "
+		      "$(sqlite3 \"$DB\" 'SELECT max(seq) + 500 FROM chain') THEN zeroblob(2000000000) END)\"");
+	sent += flood_until_above(told, 0);
+	before = fixture_integer(pruned);
+	sent += flood_until_above(pruned, before);
+	WAIT_FOR(all_durable(&gateway_recorder));
+	auditor_stop();
+	assert_true(fixture_integer("SELECT sum(detail ->> '$.rows') FROM v_events WHERE event = 'pruned'") <=
+	    sent - fixture_integer("SELECT count(*) FROM connections") + 20);
+	assert_int_equal(fixture_integer("SELECT count(*) FROM v_events WHERE event = 'audit_resumed' AND "
+					 "detail LIKE '%takes no event%'"),
+	    1);
 }
 
 static void
@@ -737,6 +790,7 @@ main(void)
 	    AUDITOR_TEST(test_a_malformed_record_costs_its_sender_the_channel),
 	    AUDITOR_TEST(test_nobody_writes_anothers_history),
 	    AUDITOR_TEST(test_retention_goes_on_in_a_flood),
+	    AUDITOR_TEST(test_a_drop_that_cannot_be_told_of_is_undone),
 	    AUDITOR_TEST(test_it_ends_with_its_keeper),
 	};
 
