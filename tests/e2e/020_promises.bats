@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The seven promises of postern(7), one case each or more; each also asserts what the far side did not see.
 
+# bats file_tags=alone
 bats_require_minimum_version 1.5.0
 load ../lab/lab
 

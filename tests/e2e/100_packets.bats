@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Packets that no honest guest sends: none is accepted, none leaves, each is counted once by the kernel and once in the log.
 
+# bats file_tags=alone
 bats_require_minimum_version 1.5.0
 load ../lab/lab
 load ../lab/raw

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # A gibibyte each way arrives as it was sent, by way of each of the paths that bytes can take, and takes no memory.
 
+# bats file_tags=alone
 bats_require_minimum_version 1.5.0
 load ../lab/lab
 

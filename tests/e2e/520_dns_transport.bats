@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # How questions and answers travel: TCP framing, truncation, forged and missing answers, floods.
 
+# bats file_tags=alone
 bats_require_minimum_version 1.5.0
 load ../lab/lab
 load ../lab/dns
