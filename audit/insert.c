@@ -24,7 +24,7 @@
 #define CLOSE_SQL                                                                                                      \
 	"UPDATE connections SET seq = ?2, closed_ts = CASE WHEN ?13 = 0 THEN NULL ELSE ?3 END, bytes_out = ?4, "       \
 	"bytes_in = ?5, packets_out = ?6, packets_in = ?7, duration_us = ?8, connect_us = ?9, first_byte_us = ?10, "   \
-	"up_src = ?11, up_sport = ?12, end = ?13, reason = ?14, verdict = ?15, up_community_id = ?16 WHERE id = ?1 "
+	"up_src = ?11, up_sport = ?12, end = ?13, reason = ?14, up_community_id = ?15"
 #define ACCOUNT_COUNTS                                                                                                 \
 	"connections, connections_allowed, connections_denied, connections_limited, connections_failed, queries, "     \
 	"queries_allowed, queries_denied, queries_limited, queries_failed, packets, packets_allowed, packets_denied, " \
@@ -42,10 +42,13 @@ static const char *const insert_sql[] = {
     [INSERT_REFUSED] =
 	CONNECTION_SQL "DO UPDATE SET seq = excluded.seq, count = excluded.count, last_ts = excluded.last_ts "
 		       "WHERE excluded.count > count",
-    /* A crash is inferred from a process's end; the sender's own word about the connection wins. */
-    [INSERT_CLOSE] = CLOSE_SQL "AND end IN (0, 11, 12)",
+    /* A crash is inferred from a process's end; the sender's own word about the connection wins. What is open was allowed
+     * (record_valid), and only what ends otherwise has its verdict set: a column that is set, if to what it was, has its
+     * entry in each of its indexes written anew. */
+    [INSERT_CLOSE] = CLOSE_SQL " WHERE id = ?1 AND end IN (0, 11, 12)",
+    [INSERT_CLOSE_REFUSED] = CLOSE_SQL ", verdict = ?16 WHERE id = ?1 AND end IN (0, 11, 12)",
     /* What was sent again must not take a count back. */
-    [INSERT_PROGRESS] = CLOSE_SQL "AND end = 0 AND coalesce(duration_us, -1) < ?8",
+    [INSERT_PROGRESS] = CLOSE_SQL " WHERE id = ?1 AND end = 0 AND coalesce(duration_us, -1) < ?8",
     [INSERT_DNS] = "INSERT INTO dns (id, seq, sandbox_id, ts, count, transport, src, sport, server, qname, qname_raw, "
 		   "qtype, verdict, reason, rule, detail, generation, rcode, ede, answers, ttl, upstream_us, leases, "
 		   "domain, entropy) VALUES "
@@ -325,8 +328,9 @@ insert_close(struct insert *insert, enum insert_statement which, const struct re
 	bind_optional(&b, closed->up_sport, closed->up_src.family != 0);
 	bind_integer(&b, closed->end);
 	bind_integer(&b, closed->reason);
-	bind_integer(&b, closed->verdict);
 	bind_up_community_id(insert, &b, closed);
+	if (which == INSERT_CLOSE_REFUSED)
+		bind_integer(&b, closed->verdict);
 	return binder_run(insert, &b, CHAIN_CONNECTIONS, (int64_t)closed->id);
 }
 
@@ -477,7 +481,8 @@ insert_record(struct insert *insert, const struct record *record)
 	case RECORD_REFUSED:
 		return insert_flow(insert, INSERT_REFUSED, &record->flow);
 	case RECORD_FLOW_CLOSE:
-		return insert_close(insert, INSERT_CLOSE, &record->close);
+		return insert_close(insert,
+		    record->close.verdict == VERDICT_ALLOWED ? INSERT_CLOSE : INSERT_CLOSE_REFUSED, &record->close);
 	case RECORD_PROGRESS:
 		return insert_close(insert, INSERT_PROGRESS, &record->close);
 	case RECORD_DNS:

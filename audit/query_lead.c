@@ -3,7 +3,7 @@
  * large the log is. SQLite's planner knows nothing of how many rows a value has, and where a condition has several
  * alternatives it would read them all and sort them, for every page. So the choice is made here.
  *
- * Each index is (something, ts). For one value of something, its rows stand in the order of time; for a few values, a
+ * Each index is (something, ts), or (name, verdict, ts). For one value of something, its rows stand in the order of time; for a few values, a
  * statement with an arm for each value is a merge of ordered streams, which SQLite reads only as far as it must. What the
  * filter asks for is turned into such values ("keys"): sandboxes by their names and labels; hosts by name, or for a tree
  * the registered domains that lie on its path or below it; networks by the addresses in them that were dialled; what was
@@ -75,7 +75,20 @@ lead_kind_of(const struct query_lead *lead, const struct query_arm *arm)
 size_t
 query_lead_arms(const struct query_lead *lead, const struct query_arm *arm)
 {
-	return lead_kind_of(lead, arm) == QUERY_LEAD_TIME ? 1 : lead->count;
+	switch (lead_kind_of(lead, arm)) {
+	case QUERY_LEAD_TIME:
+		return 1;
+	case QUERY_LEAD_NAME:
+		return lead->count * lead->verdict_count;
+	case QUERY_LEAD_ID:
+	case QUERY_LEAD_SANDBOX:
+	case QUERY_LEAD_DOMAIN:
+	case QUERY_LEAD_ADDRESS:
+	case QUERY_LEAD_REASON:
+	case QUERY_LEAD_MAX:
+		break;
+	}
+	return lead->count;
 }
 
 void
@@ -90,6 +103,9 @@ query_lead_from(sqlite3_str *sql, const struct query_lead *lead, const struct qu
 		    sql, " FROM %s t INDEXED BY %s_%s WHERE ", arm->table, arm->table, lead_index[kind]);
 	if (kind == QUERY_LEAD_TIME)
 		sqlite3_str_appendall(sql, "1");
+	else if (kind == QUERY_LEAD_NAME)
+		sqlite3_str_appendf(sql, "%s = :k%d AND t.verdict = %u", lead_column(kind, arm),
+		    (int)(at / lead->verdict_count), lead->verdicts[at % lead->verdict_count]);
 	else
 		sqlite3_str_appendf(sql, "%s = :k%d", lead_column(kind, arm), (int)at);
 	/* As the partial index says it. */
@@ -212,6 +228,19 @@ lead_by_sandbox(sqlite3 *db, const struct query_filter *filter, struct query_lea
 	return rc == SQLITE_ROW || rc == SQLITE_DONE ? found : schema_error(err, db, what);
 }
 
+/* Does any positive term on the field allow the value, or is there none? */
+static bool
+lead_passes(const struct query_filter *filter, enum query_field field, int64_t value)
+{
+	const struct query_term *term;
+	bool any = false;
+
+	for (size_t at = 0; (term = lead_term(filter, field, &at)) != NULL; any = true)
+		if (term->low <= value && value <= term->high)
+			return true;
+	return !any;
+}
+
 static int
 lead_by_name(sqlite3 *db, const struct query_filter *filter, struct query_lead *lead, struct error *err)
 {
@@ -223,6 +252,10 @@ lead_by_name(sqlite3 *db, const struct query_filter *filter, struct query_lead *
 	for (size_t at = 0; (term = lead_term(filter, QUERY_FIELD_HOST, &at)) != NULL; any = true)
 		if (term->below || !lead_add_text(lead, term->name.text))
 			return 0;
+	for (unsigned int verdict = 0; verdict < VERDICT_MAX; verdict++)
+		if (lead_passes(filter, QUERY_FIELD_DENIED, verdict) &&
+		    lead_passes(filter, QUERY_FIELD_VERDICT, verdict))
+			lead->verdicts[lead->verdict_count++] = verdict;
 	return any;
 }
 

@@ -5,9 +5,10 @@
 
 #include "audit/query_sql.h"
 #include "base/error.h"
+#include "policy/reason.h"
 
-/* Keys of one lead: each is an arm of the statement for each of three tables, and SQLite takes 500 arms at most. There must
- * be room for every reason. */
+/* Keys of one lead: each is an arm of the statement for each of three tables, or for each verdict in two of them, and SQLite
+ * takes 500 arms at most. There must be room for every reason. */
 #define QUERY_KEYS_MAX 48
 
 enum query_lead_kind {
@@ -31,6 +32,8 @@ struct query_lead {
 	enum query_lead_kind kind;
 	size_t count; /* of keys; 0 and a kind that has keys: no row can pass the filter */
 	struct query_key keys[QUERY_KEYS_MAX];
+	size_t verdict_count; /* QUERY_LEAD_NAME: verdicts that the filter lets pass */
+	unsigned int verdicts[VERDICT_MAX];
 };
 
 /* Choose. Reads some thousand index entries at most for each thing the filter asks for. 0 or -1. */

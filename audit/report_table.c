@@ -100,11 +100,11 @@ static const struct report_table report_before_policy[] = {
       {"Network", REPORT_BYTES}}},
     {"first", "Names, as they were first seen", "Each name asked for or connected to, in the order in which it came up; whether any "
      "sandbox of this log had met it before.", "No names came up.", false,
-     "SELECT x, min(ts), max(allowed), CASE WHEN (SELECT min(c.ts) FROM connections c WHERE c.name = x) < min(q.ts) OR "
-     "(SELECT min(d.ts) FROM dns d WHERE d.qname = x) < min(q.ts) THEN 'before' ELSE 'new' END FROM ("
-     "SELECT c.name AS x, c.ts, CASE c.verdict WHEN 0 THEN 'yes' ELSE 'no' END AS allowed FROM connections c WHERE " WITHIN("c")
+     "SELECT x, first, allowed, CASE WHEN EXISTS (SELECT 1 FROM connections c WHERE c.name = x AND c.verdict IN (0, 1, 2, 3) AND "
+     "c.ts < first) OR EXISTS (SELECT 1 FROM dns d WHERE d.qname = x AND d.verdict IN (0, 1, 2, 3) AND d.ts < first) THEN "
+     "'before' ELSE 'new' END FROM (SELECT x, min(ts) AS first, max(allowed) AS allowed FROM (SELECT c.name AS x, c.ts, CASE c.verdict WHEN 0 THEN 'yes' ELSE 'no' END AS allowed FROM connections c WHERE " WITHIN("c")
      " AND c.name IS NOT NULL UNION ALL SELECT d.qname, d.ts, CASE d.verdict WHEN 0 THEN 'yes' ELSE 'no' END FROM dns d WHERE "
-     WITHIN("d") " AND d.qname IS NOT NULL) q GROUP BY x ORDER BY 2, 1 LIMIT :max",
+     WITHIN("d") " AND d.qname IS NOT NULL) GROUP BY x ORDER BY 2, 1 LIMIT :max) ORDER BY 2, 1",
      {{"Name", REPORT_NAME}, {"First (UTC)", REPORT_TIME}, {"Allowed", REPORT_BYTES}, {"In this log", REPORT_BYTES}}},
     {"domains", "Questions, by registered domain", "Many names of great entropy under one domain are how data leaves through "
      "questions. Entropy is of the characters before the domain, in bits a character.", "No questions were asked.", false,

@@ -71,7 +71,6 @@ static const char schema_tables[] =
     "	end INTEGER NOT NULL    -- ends; 0: still open\n"
     ") STRICT;\n"
     "CREATE INDEX connections_sandbox ON connections (sandbox_id, ts);\n"
-    "CREATE INDEX connections_name ON connections (name, ts) WHERE name IS NOT NULL;\n"
     "CREATE INDEX connections_ts ON connections (ts);\n"
     "CREATE INDEX connections_seq ON connections (seq);\n"
     "CREATE INDEX connections_open ON connections (id) WHERE end = 0;\n"
@@ -99,7 +98,6 @@ static const char schema_tables[] =
     "	entropy INTEGER         -- of qname's characters before it, hundredths of a bit a character\n"
     ") STRICT;\n"
     "CREATE INDEX dns_sandbox ON dns (sandbox_id, ts);\n"
-    "CREATE INDEX dns_name ON dns (qname, ts) WHERE qname IS NOT NULL;\n"
     "CREATE INDEX dns_ts ON dns (ts);\n"
     "CREATE INDEX dns_seq ON dns (seq);\n"
 
@@ -159,13 +157,17 @@ const char schema_tables_2[] =
     "	ts INTEGER NOT NULL     -- first used\n"
     ") STRICT;\n";
 
-/* Each is the way to some question's rows in the order of time, see audit/query_lead.c. A row that was allowed is in none
- * of the partial ones by reason. */
-const char schema_indexes[] = "CREATE INDEX connections_domain ON connections (domain, ts) WHERE domain IS NOT NULL;\n"
-			      "CREATE INDEX connections_dst ON connections (dst, ts);\n"
-			      "CREATE INDEX connections_reason ON connections (reason, ts) WHERE reason <> 0;\n"
-			      "CREATE INDEX dns_domain ON dns (domain, ts) WHERE domain IS NOT NULL;\n"
-			      "CREATE INDEX dns_reason ON dns (reason, ts) WHERE reason <> 0;\n";
+/* Each is the way to some question's rows in the order of time, see audit/query_lead.c. Those by name have a row's verdict
+ * before its time: what was refused of a name stands together, however often it was allowed. A row that was allowed is in
+ * none of those by reason. */
+const char schema_indexes[] =
+    "CREATE INDEX IF NOT EXISTS connections_name ON connections (name, verdict, ts) WHERE name IS NOT NULL;\n"
+    "CREATE INDEX IF NOT EXISTS connections_domain ON connections (domain, ts) WHERE domain IS NOT NULL;\n"
+    "CREATE INDEX IF NOT EXISTS connections_dst ON connections (dst, ts);\n"
+    "CREATE INDEX IF NOT EXISTS connections_reason ON connections (reason, ts) WHERE reason <> 0;\n"
+    "CREATE INDEX IF NOT EXISTS dns_name ON dns (qname, verdict, ts) WHERE qname IS NOT NULL;\n"
+    "CREATE INDEX IF NOT EXISTS dns_domain ON dns (domain, ts) WHERE domain IS NOT NULL;\n"
+    "CREATE INDEX IF NOT EXISTS dns_reason ON dns (reason, ts) WHERE reason <> 0;\n";
 
 /* Microseconds -> RFC 3339, UTC. */
 #define TIME_TEXT(column)                                                                                              \
@@ -261,8 +263,7 @@ schema_error(struct error *err, sqlite3 *db, const char *what)
 	return -1;
 }
 
-/* First column of the first row, 0 when there is none. */
-static int
+int
 schema_integer(sqlite3 *db, const char *sql, int64_t *ret_value, struct error *err)
 {
 	sqlite3_stmt *stmt;

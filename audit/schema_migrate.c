@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* From version 1, which had neither chain nor seals: new columns are empty in its rows, but for what their names say. Each row gets one link, for what it
- * is now, in the order of the numbers it has; what had no number, sandboxes, comes last. */
+/* From version 1, which had neither chain nor seals: new columns are empty in its rows, but for what their names say. Each
+ * row gets one link, for what it is now, in the order of the numbers it has; what had no number, sandboxes, comes last.
+ *
+ * From version 2: its indexes by name had no verdict. All else is as it was. */
 #include "audit/schema.h"
 
 #include "audit/chain.h"
@@ -115,19 +117,32 @@ migrate_chain(sqlite3 *db, const char *what, struct error *err)
 	return schema_error(err, db, what);
 }
 
+/* Columns, tables and links that version 1 did not have. */
+static int
+migrate_to_2(sqlite3 *db, const char *what, struct error *err)
+{
+	if (schema_exec(db, migrate_columns, what, err) < 0 || schema_exec(db, schema_tables_2, what, err) < 0 ||
+	    schema_exec(db, schema_views, what, err) < 0)
+		return -1;
+	return migrate_chain(db, what, err);
+}
+
 int
-schema_migrate(sqlite3 *db, struct error *err)
+schema_migrate(sqlite3 *db, bool *ret_linked, struct error *err)
 {
 	static const char what[] = "cannot bring the audit database to this version's form";
 	char version[64];
+	int64_t from;
 
 	snprintf(version, sizeof(version), "PRAGMA user_version = %d", SCHEMA_VERSION);
 	if (migrate_functions(db, what, err) < 0 || schema_exec(db, "BEGIN IMMEDIATE", what, err) < 0 ||
-	    schema_exec(db, migrate_columns, what, err) < 0 || schema_exec(db, schema_tables_2, what, err) < 0 ||
-	    schema_exec(db, schema_indexes, what, err) < 0 || schema_exec(db, schema_views, what, err) < 0 ||
-	    schema_exec(db, version, what, err) < 0)
+	    schema_integer(db, "PRAGMA user_version", &from, err) < 0)
 		return -1;
-	if (migrate_chain(db, what, err) < 0)
+	if (from < 2 && migrate_to_2(db, what, err) < 0)
 		return -1;
+	if (schema_exec(db, "DROP INDEX IF EXISTS connections_name; DROP INDEX IF EXISTS dns_name", what, err) < 0 ||
+	    schema_exec(db, schema_indexes, what, err) < 0 || schema_exec(db, version, what, err) < 0)
+		return -1;
+	*ret_linked = from < 2;
 	return schema_exec(db, "COMMIT", what, err);
 }

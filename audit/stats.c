@@ -160,10 +160,12 @@ stats_count_names(struct query *query, const char *before, const char *after, in
 	return rc == SQLITE_ROW ? 0 : -1;
 }
 
-/* Has no earlier row the name? One look into an index for each name; of one sandbox, its own earlier names. */
+/* Has no earlier row the name? A look into an index for each name and verdict; of one sandbox, its own earlier names. */
 #define STATS_NOT_SEEN                                                                                                 \
-	"NOT EXISTS (SELECT 1 FROM connections c WHERE c.name = n.name AND c.ts < :since) "                            \
-	"AND NOT EXISTS (SELECT 1 FROM dns d WHERE d.qname = n.name AND d.ts < :since)"
+	"NOT EXISTS (SELECT 1 FROM connections c WHERE c.name = n.name AND c.verdict IN (0, 1, 2, 3) AND "             \
+	"c.ts < :since) AND NOT EXISTS (SELECT 1 FROM dns d WHERE d.qname = n.name AND d.verdict IN (0, 1, 2, 3) AND " \
+	"d.ts < :since)"
+_Static_assert(VERDICT_MAX == 4, "the numbers in the SQL");
 #define STATS_SEEN_BY_ONE                                                                                              \
 	"EXCEPT SELECT name FROM connections INDEXED BY connections_sandbox WHERE sandbox_id = :sandbox_id "           \
 	"AND ts < :since EXCEPT SELECT qname FROM dns INDEXED BY dns_sandbox WHERE sandbox_id = :sandbox_id "          \

@@ -124,10 +124,9 @@ store_mend(struct store *store, sqlite3 *reference, struct store_opening *openin
 static int
 store_migrate(struct store *store, struct store_opening *opening, struct error *err)
 {
-	if (schema_migrate(store->db, err) < 0)
+	if (schema_migrate(store->db, &opening->migrated, err) < 0)
 		return -1;
-	opening->migrated = true;
-	if (store->file.noted.seq > 0)
+	if (opening->migrated && store->file.noted.seq > 0)
 		snprintf(opening->changed, sizeof(opening->changed),
 		    "it had a chain up to number %lld, which was taken away", (long long)store->file.noted.seq);
 	return 0;

@@ -19,6 +19,8 @@
 #define BATCHES 80
 #define COMMITS 400
 #define ROUNDS 7
+/* Rows until a connection ends. */
+#define CLOSE_AFTER 300
 
 static char path[4096];
 static uint64_t counter;
@@ -37,6 +39,27 @@ die(const struct error *err)
 {
 	fprintf(stderr, "%s\n", err->text);
 	exit(2);
+}
+
+/* The end of an earlier record, if that was of a connection that was let through. */
+static void
+add_close(struct store *store)
+{
+	uint64_t earlier = counter > CLOSE_AFTER ? counter - CLOSE_AFTER : 0;
+	struct record record = {.kind = RECORD_FLOW_CLOSE,
+	    .seq = 1ull << 40 | counter,
+	    .close = {.id = RECORD_ID(1700000000u, earlier),
+		.ts_us = 1700000000000000 + (int64_t)counter * 100,
+		.bytes_out = 777,
+		.bytes_in = 1600,
+		.duration_us = 76000,
+		.end = END_FIN}};
+	struct error err;
+
+	if (earlier == 0 || earlier % 3 == 0 || earlier % 10 == 0)
+		return;
+	if (store_add(store, &record, &err) < 0)
+		die(&err);
 }
 
 /* Connections to many names, one in ten refused, one in three a query. */
@@ -101,7 +124,7 @@ open_store(void)
 	return store;
 }
 
-/* The writer's own processor time for each row; waiting for the disk and for other processes does not count. */
+/* The writer's own processor time for each row and its end; waiting for the disk and for other processes does not count. */
 static double
 cpu_us_a_row(struct store *store)
 {
@@ -109,8 +132,10 @@ cpu_us_a_row(struct store *store)
 	struct error err;
 
 	for (int i = 0; i < BATCHES; i++) {
-		for (int j = 0; j < BATCH; j++)
+		for (int j = 0; j < BATCH; j++) {
 			add(store);
+			add_close(store);
+		}
 		if (store_commit(store, &err) < 0)
 			die(&err);
 	}

@@ -138,6 +138,38 @@ test_indexes_and_views_are_those_of_a_new_log(void **state)
 	assert_string_equal(migrated, made);
 }
 
+/* Version 2 had other indexes by name: no more than these is made anew, and nobody is said to have changed anything. */
+static void
+test_version_2_gets_other_indexes(void **state)
+{
+	static const char list[] =
+	    "SELECT group_concat(sql, ';') FROM (SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL "
+	    "ORDER BY name)";
+	static char made[32768], migrated[32768];
+	struct record record = fixture_flow(1, "a.example");
+	struct store_opening opening;
+	struct store *store;
+
+	(void)state;
+	fixture_shell("rm \"$DB\"");
+	store = fixture_open(NULL);
+	store_set_signer(store, &signer);
+	fixture_add(store, &record);
+	fixture_commit(store);
+	store_close(store);
+	read_text(list, made, sizeof(made));
+	fixture_shell("sqlite3 \"$DB\" 'DROP INDEX connections_name; DROP INDEX dns_name; CREATE INDEX "
+		      "connections_name ON connections (name, ts) WHERE name IS NOT NULL; CREATE INDEX dns_name ON dns "
+		      "(qname, ts) WHERE qname IS NOT NULL; PRAGMA user_version = 2'");
+	store = fixture_open(&opening);
+	store_close(store);
+	assert_string_equal(opening.changed, "");
+	read_text(list, migrated, sizeof(migrated));
+	assert_string_equal(migrated, made);
+	assert_int_equal(fixture_integer("PRAGMA user_version"), SCHEMA_VERSION);
+	migrate_verify(1);
+}
+
 /* Old connections are closed, new ones come after, all are sealed. */
 static void
 test_the_log_goes_on(void **state)
@@ -190,6 +222,7 @@ main(void)
 	    MIGRATE_TEST(test_all_rows_are_kept),
 	    MIGRATE_TEST(test_old_names_are_measured),
 	    MIGRATE_TEST(test_indexes_and_views_are_those_of_a_new_log),
+	    MIGRATE_TEST(test_version_2_gets_other_indexes),
 	    MIGRATE_TEST(test_the_log_goes_on),
 	    MIGRATE_TEST(test_a_reader_says_what_to_do),
 	};

@@ -759,13 +759,14 @@ test_plans(void **state)
 		{"connections_sandbox (sandbox_id=? AND ts>?)", "dns_sandbox (sandbox_id=? AND ts>?)",
 		    "events_sandbox (sandbox_id=? AND ts>?)"}},
 	    {{.terms = &label, .term_count = 1}, {"connections_sandbox (sandbox_id=? AND ts>?)"}},
-	    {{.terms = many, .term_count = 2}, {"connections_name (name=? AND ts>?)", "dns_name (qname=? AND ts>?)"}},
+	    {{.terms = many, .term_count = 2},
+		{"connections_name (name=? AND verdict=? AND ts>?)", "dns_name (qname=? AND verdict=? AND ts>?)"}},
 	    {{.terms = &tree, .term_count = 1}, {"connections_domain (domain=? AND ts>?)"}},
 	    {{.terms = &one, .term_count = 1}, {"connections_dst (dst=? AND ts>?)", "dns_ts (ts>?)"}},
 	    {{.terms = &network, .term_count = 1}, {"connections_dst (dst=? AND ts>?)", "dns_ts (ts>?)"}},
 	    {{.terms = &one, .term_count = 1, .kinds = QUERY_DNS}, {"dns_ts (ts>?)"}},
 	    {{.terms = address_and_name, .term_count = 2},
-		{"connections_name (name=? AND ts>?)", "dns_name (qname=? AND ts>?)"}},
+		{"connections_name (name=? AND verdict=? AND ts>?)", "dns_name (qname=? AND verdict=? AND ts>?)"}},
 	    {{.terms = &source, .term_count = 1}, {"connections_ts (ts>?)", "dns_ts (ts>?)"}},
 	    {{.terms = &reason, .term_count = 1}, {"connections_reason (reason=? AND ts>?)"}},
 	    {{.terms = &denied, .term_count = 1},
@@ -788,6 +789,48 @@ test_plans(void **state)
 		if (strstr(got, "SCAN t") != NULL || (strstr(got, "TEMP B-TREE") != NULL))
 			fail_msg("case %zu:\n%s", i, got);
 	}
+	store_close(store);
+}
+
+static size_t
+count_of(const char *text, const char *part)
+{
+	size_t count = 0;
+
+	for (; (text = strstr(text, part)) != NULL; text += strlen(part))
+		count++;
+	return count;
+}
+
+/* What was refused of a name that is mostly allowed: the way leads past all that was. */
+static void
+test_denials_of_a_name_meet_no_other_row(void **state)
+{
+	struct query_term terms[] = {{.field = QUERY_FIELD_HOST, .name = host("github.com")},
+	    {.field = QUERY_FIELD_HOST, .name = host("one.example")}, range(QUERY_FIELD_DENIED, 1, INT64_MAX),
+	    range(QUERY_FIELD_VERDICT, VERDICT_LIMITED, VERDICT_LIMITED)};
+	struct query_filter filter = {.terms = terms, .term_count = 2};
+	struct store *store = make_fields();
+	struct query *query = open_query();
+	const size_t ways = 4; /* two names in two tables */
+
+	(void)state;
+	assert_string_equal(ids(query, &filter), "1 2");
+	assert_int_equal(count_of(plan(&filter), "verdict=?"), ways * VERDICT_MAX);
+	filter.term_count = 3;
+	assert_string_equal(ids(query, &filter), "2");
+	assert_int_equal(count_of(plan(&filter), "verdict=?"), ways * (VERDICT_MAX - 1));
+	filter.term_count = 4;
+	assert_string_equal(ids(query, &filter), "2");
+	assert_int_equal(count_of(plan(&filter), "verdict=?"), ways);
+	/* Neither can be. */
+	terms[3] = range(QUERY_FIELD_VERDICT, VERDICT_ALLOWED, VERDICT_ALLOWED);
+	assert_string_equal(ids(query, &filter), "");
+	/* What must not be leads nowhere. */
+	terms[2].negated = true;
+	filter.term_count = 3;
+	assert_string_equal(ids(query, &filter), "1");
+	query_close(query);
 	store_close(store);
 }
 
@@ -1223,6 +1266,7 @@ main(void)
 	    QUERY_TEST(test_each_field_and_its_negation),
 	    QUERY_TEST(test_repeats_are_or_and_fields_are_and),
 	    QUERY_TEST(test_plans),
+	    QUERY_TEST(test_denials_of_a_name_meet_no_other_row),
 	    QUERY_TEST(test_plans_of_views),
 	    QUERY_TEST(test_more_keys_than_a_statement_takes),
 	    QUERY_TEST(test_a_row_comes_once),
