@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* No seal and no change of an honest log has a larger number; one above them could not be counted on from. */
+#define STORE_SEAL_NUMBER_MAX (INT64_MAX / 2)
+
 static void
 store_seal_meet(struct store_seal *seal, const struct insert_state *noted, const struct insert_state *state)
 {
@@ -42,6 +45,12 @@ store_seal_walk(
 	}
 	sqlite3_finalize(stmt);
 	return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static bool
+store_seal_in_range(int64_t number)
+{
+	return number >= 0 && number <= STORE_SEAL_NUMBER_MAX;
 }
 
 void
@@ -84,6 +93,9 @@ store_seal_open(struct store_seal *seal, sqlite3 *db, const struct insert_state 
 		ret_state->seq = seal->last.last_seq;
 		rc = store_seal_walk(seal, chain, noted, ret_state);
 	}
+	if (rc == SQLITE_OK && (!store_seal_in_range(seal->last.n) || !store_seal_in_range(seal->last.last_seq) ||
+	        !store_seal_in_range(ret_state->seq)))
+		rc = SQLITE_CORRUPT;
 	if (rc == SQLITE_OK)
 		rc = seal_table_closes(db, &seal->last, &seal->closing);
 	if (rc == SQLITE_OK)
