@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A sealed log that another program changed: verify finds it whole only if its rows are what they were, and whatever they are
- * now, every reader of it comes to an end with a page or a list that is well formed.
+ * now, every reader of it comes to an end with a page or a list that is well formed, and the auditor gets a record in.
  *
  * The log is made once. An input is a list of changes, each four bytes and what they ask for: what to do, the table, the
  * row and the column; a value's type, its length and its bytes. Values are of any type, whatever the column's: a file can be
@@ -15,6 +15,7 @@
 #include "audit/verify.h"
 #include "base/reader.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <openssl/evp.h>
 #include <sqlite3.h>
@@ -31,6 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 #define OTHER_SANDBOX 1700000000000002
 #define TS 1700000000123456
 #define CHANGES_MAX 8
+/* Openings until a record is in the log. */
+#define WRITER_TRIES_MAX 3
 /* Of the file, with what changes add. */
 #define LOG_SIZE_MAX (256 * 1024)
 #define TAGS_MAX 64
@@ -326,16 +329,23 @@ keep_log(void)
 	sqlite3_close(db);
 }
 
+/* Also what a writer set aside. */
+static void
+empty_dir(void)
+{
+	DIR *dir = opendir(log_file.dir);
+	struct dirent *entry;
+
+	must(dir != NULL);
+	while ((entry = readdir(dir)) != NULL)
+		unlinkat(dirfd(dir), entry->d_name, 0);
+	closedir(dir);
+}
+
 static void
 remove_dir(void)
 {
-	char path[128];
-	static const char *const ends[] = {"", "-wal", "-shm", "-journal", "-lock", ".lock"};
-
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
-		snprintf(path, sizeof(path), "%s%s", log_file.path, ends[i]);
-		unlink(path);
-	}
+	empty_dir();
 	rmdir(log_file.dir);
 }
 
@@ -350,8 +360,12 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	/* The log's own id is the same in each process. */
 	sqlite3_initialize();
 	sqlite3_test_control(SQLITE_TESTCTRL_PRNG_SEED, 1, NULL);
-	snprintf(log_file.dir, sizeof(log_file.dir), "/tmp/postern-fuzz-XXXXXX");
-	must(mkdtemp(log_file.dir) != NULL);
+	/* Where a sync costs nothing, if there is such a place. */
+	snprintf(log_file.dir, sizeof(log_file.dir), "/dev/shm/postern-fuzz-XXXXXX");
+	if (mkdtemp(log_file.dir) == NULL) {
+		snprintf(log_file.dir, sizeof(log_file.dir), "/tmp/postern-fuzz-XXXXXX");
+		must(mkdtemp(log_file.dir) != NULL);
+	}
 	atexit(remove_dir);
 	snprintf(log_file.path, sizeof(log_file.path), "%s/audit.db", log_file.dir);
 	make_signer();
@@ -466,7 +480,7 @@ change_one(sqlite3 *db, struct reader *r)
 static void
 write_file(const unsigned char *bytes, size_t len)
 {
-	int fd = open(log_file.path, O_WRONLY | O_CLOEXEC);
+	int fd = open(log_file.path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 
 	must(fd >= 0 && pwrite(fd, bytes, len, 0) == (ssize_t)len && ftruncate(fd, (off_t)len) == 0);
 	close(fd);
@@ -671,6 +685,37 @@ try_report(void)
 	open_close(&file);
 }
 
+/* The auditor does not go without a log: what it cannot go on with it sets aside, and a failure in the midst of writing has
+ * it open the file anew. */
+static void
+try_writer(void)
+{
+	bool written = false;
+
+	for (int i = 0; i < WRITER_TRIES_MAX && !written; i++) {
+		const struct record record = {.kind = RECORD_EVENT,
+		    .seq = 1,
+		    .event = {
+			.id = RECORD_ID(EPOCH + 1, 1), .ts_us = TS, .kind = EVENT_DAEMON_START, .uid = UINT32_MAX}};
+		struct store_opening opening;
+		struct store_state state;
+		struct error err;
+		struct store *store = store_open(log_file.path, &opening, &err);
+
+		must(store != NULL);
+		expect_printable(opening.changed, strlen(opening.changed));
+		store_set_signer(store, &log_file.signer);
+		written = store_close_earlier(store, EPOCH + 1, &err) == 0 && store_add(store, &record, &err) == 0 &&
+		    store_seal(store, true, &err) == 0 && store_commit(store, &err) == 0;
+		must(written || store_must_reopen(store));
+		store_state(store, &state);
+		must(!written || (state.seq > 0 && state.unsealed == 0));
+		store_close(store);
+	}
+	must(written);
+	empty_dir();
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
@@ -679,15 +724,18 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	if (len == 0)
 		return 0;
 	print = write_changed(bytes + 1, len - 1);
-	switch (bytes[0] % 3) {
+	switch (bytes[0] % 4) {
 	case 0:
 		try_verify(print);
 		break;
 	case 1:
 		try_query();
 		break;
-	default:
+	case 2:
 		try_report();
+		break;
+	default:
+		try_writer();
 		break;
 	}
 	return 0;
