@@ -32,6 +32,7 @@
 
 /* Bytes that a disk writes whole or not at all. */
 #define FAULT_SECTOR 512
+#define FAULT_ROOM_MIN ((size_t)64 * 1024)
 /* Files that a test's database has: itself, -wal, -journal. */
 #define FAULT_DISKS_MAX 4
 
@@ -198,11 +199,23 @@ fault_forget_writes(struct fault_disk *disk)
 	disk->writes_end = &disk->writes;
 }
 
+/* What is allocated for so many bytes of a disk: sectors come one by one, and each would be a copy of all before it. */
+static size_t
+fault_room(size_t size)
+{
+	size_t room = FAULT_ROOM_MIN;
+
+	while (room <= size)
+		room *= 2;
+	return room;
+}
+
 static void
 fault_put(uint8_t **bytes, size_t *size, size_t offset, const uint8_t *from, size_t len)
 {
 	if (offset + len > *size) {
-		*bytes = realloc(*bytes, offset + len);
+		if (*bytes == NULL || fault_room(offset + len) > fault_room(*size))
+			*bytes = realloc(*bytes, fault_room(offset + len));
 		if (*bytes == NULL)
 			abort();
 		memset(*bytes + *size, 0, offset + len - *size);
@@ -246,7 +259,7 @@ fault_image_file(const struct fault_disk *disk)
 {
 	char path[2 * PATH_MAX], copy[PATH_MAX];
 	size_t size = disk->size;
-	uint8_t *bytes = malloc(size + 1);
+	uint8_t *bytes = malloc(fault_room(size));
 	int fd;
 
 	if (bytes == NULL)
@@ -319,7 +332,7 @@ fault_find_disk(const char *path)
 	snprintf(disk->path, sizeof(disk->path), "%s", path);
 	disk->writes_end = &disk->writes;
 	disk->size = (size_t)st.st_size;
-	disk->synced = malloc(disk->size + 1);
+	disk->synced = malloc(fault_room(disk->size));
 	if (disk->synced == NULL || read(fd, disk->synced, disk->size) != (ssize_t)disk->size)
 		abort();
 	/* No lock is on it yet that closing could drop: it was opened this moment, and by nobody else. */
