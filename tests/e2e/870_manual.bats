@@ -77,6 +77,15 @@ options_match() {
 		tr -d '*)' | sort -u)
 }
 
+@test "a VMM's device in an example has the MAC that its sandbox goes by" {
+	local mac
+	postern attach vmm --tap >/dev/null
+	mac=$(postern show vmm | awk '$1 == "mac" { print $2 }')
+	postern detach vmm
+	run -0 grep -h -e '-device virtio-net' "$REPO/README.md" "$MAN/postern.1.scd"
+	equal "examples without it" "" "$(grep -v "mac=$mac" <<<"$output" || true)"
+}
+
 @test "postern-audit(5) knows each table, view, column, word, event and member of a log that has them" {
 	local edits=(--allow '*.lab-a.com')
 	sandbox read --policy "$(policy read 'host: news.lab-site.org')" "${edits[@]}" --label team=red
