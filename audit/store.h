@@ -69,6 +69,11 @@ size_t store_live_sandboxes(struct store *store, struct record_sandbox *ret_sand
 /* The last that a daemon said of itself: EVENT_DAEMON_START or EVENT_DAEMON_STOP; 0: nothing, or it cannot be read. */
 unsigned int store_last_daemon_event(struct store *store);
 
+/* When the file was opened: newest time in it, in µs since the epoch; 0: there was none. */
+int64_t store_newest_us(const struct store *store);
+/* Time of the newest EVENT_AUDIT_ALARM whose detail has "ahead_s"; 0: there is none, or it cannot be read. */
+int64_t store_last_clock_alarm_us(struct store *store);
+
 /* Commit and sync the batch. 0: it is durable (also when it was empty); -1: nothing of it is there (when the sync itself
  * failed: nothing or all of it, once the store was opened anew; to send it again is right, twice is once). Fails when the
  * files are no longer the ones under their names: what is written to a deleted file is lost. */

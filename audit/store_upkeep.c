@@ -46,20 +46,41 @@ store_live_sandboxes(struct store *store, struct record_sandbox *ret_sandboxes, 
 	return count;
 }
 
-unsigned int
-store_last_daemon_event(struct store *store)
+/* A number that the log answers; 0: none, or it cannot be read. */
+static int64_t
+store_ask(struct store *store, const char *sql)
 {
-	static const char sql[] = "SELECT kind FROM events WHERE kind IN (1, 2) ORDER BY id DESC LIMIT 1";
 	sqlite3_stmt *stmt;
-	unsigned int kind = 0;
+	int64_t value = 0;
 
-	_Static_assert(EVENT_DAEMON_START == 1 && EVENT_DAEMON_STOP == 2, "the numbers in the statement");
 	if (sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL) != SQLITE_OK)
 		return 0;
 	if (sqlite3_step(stmt) == SQLITE_ROW)
-		kind = (unsigned int)sqlite3_column_int(stmt, 0);
+		value = sqlite3_column_int64(stmt, 0);
 	sqlite3_finalize(stmt);
-	return kind;
+	return value;
+}
+
+unsigned int
+store_last_daemon_event(struct store *store)
+{
+	_Static_assert(EVENT_DAEMON_START == 1 && EVENT_DAEMON_STOP == 2, "the numbers in the statement");
+	return (unsigned int)store_ask(store, "SELECT kind FROM events WHERE kind IN (1, 2) ORDER BY id DESC LIMIT 1");
+}
+
+int64_t
+store_newest_us(const struct store *store)
+{
+	return store->last_known_us;
+}
+
+int64_t
+store_last_clock_alarm_us(struct store *store)
+{
+	_Static_assert(EVENT_AUDIT_ALARM == 15, "the number in the statement");
+	return store_ask(store,
+	    "SELECT max(ts) FROM events WHERE kind = 15 AND "
+	    "CASE WHEN json_valid(detail) THEN json_extract(detail, '$.ahead_s') END IS NOT NULL");
 }
 
 void

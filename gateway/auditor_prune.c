@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "gateway/options.h"
+#include "gateway/retain_clock.h"
+#include "policy/quantity.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -28,6 +30,8 @@ static struct {
 	uint32_t keep_s;
 	uint64_t keep_bytes;
 	struct loop_timer timer;
+	bool clock_known; /* the log could be asked what it says of it */
+	struct retain_clock clock;
 	struct record event; /* of the run under way; kind 0: none is */
 	uint64_t rows;       /* dropped in it */
 	int64_t began_ms;
@@ -107,17 +111,52 @@ prune_tell_all(struct store *store, const struct prune_segment *segment)
 	return !segment->for_size || segment->rows > 0;
 }
 
+static void
+prune_tell_clock(int64_t ahead_us)
+{
+	int64_t ahead_s = ahead_us / 1000000;
+	char duration[QUANTITY_TEXT_MAX], what[160];
+	struct record record;
+
+	snprintf(what, sizeof(what),
+	    "the clock is ahead by %s, or nothing was written for as long: retention by age waits for a day, or as "
+	    "long "
+	    "as records are kept",
+	    quantity_format_duration(ahead_s > UINT32_MAX ? UINT32_MAX : (uint32_t)ahead_s, duration));
+	log_warnx("%s", what);
+	auditor_own_record(
+	    &record, EVENT_AUDIT_ALARM, json_pack("{s:s, s:I}", "what", what, "ahead_s", (json_int_t)ahead_s));
+	auditor_add_own(&record);
+}
+
+/* Before this time records are too old; 0: none is, or the clock is not to be believed. */
+static int64_t
+prune_before_us(struct store *store)
+{
+	int64_t now_us = clock_real_us(), ahead_us;
+
+	if (prune.keep_s == 0)
+		return 0;
+	if (!prune.clock_known)
+		retain_clock_init(&prune.clock, prune.keep_s, store_newest_us(store), store_last_clock_alarm_us(store));
+	prune.clock_known = true;
+	ahead_us = retain_clock_look(&prune.clock, now_us, clock_mono_ms() * 1000);
+	if (ahead_us != 0)
+		prune_tell_clock(ahead_us);
+	return retain_clock_waits(&prune.clock, now_us) ? 0 : now_us - (int64_t)prune.keep_s * 1000000;
+}
+
 /* Likewise. */
 static int
 prune_step(struct store *store)
 {
-	struct prune_limits limits = {.bytes_max = prune.keep_bytes};
+	struct prune_limits limits = {.bytes_max = prune.keep_bytes, .before_us = prune_before_us(store)};
 	struct prune_segment segment;
 	struct error err;
 	int rc;
 
-	if (prune.keep_s != 0)
-		limits.before_us = clock_real_us() - (int64_t)prune.keep_s * 1000000;
+	if (!auditor_is_writable())
+		return 0;
 	rc = store_prune(store, &limits, &segment, &err);
 	if (rc == 1)
 		return prune_tell_all(store, &segment);

@@ -27,6 +27,7 @@
 #define FLOOD_MS 2000
 
 static uint64_t retain_bytes;
+static uint32_t retain_s;
 static struct loop *loop;
 static struct ipc keeper;
 static pid_t auditor_pid;
@@ -91,6 +92,7 @@ auditor_start(void)
 		    .role_fd = fds[1],
 		    .epoch = next_epoch,
 		    .retain_bytes = retain_bytes,
+		    .retain_s = retain_s,
 		    .rootless = geteuid() != 0};
 
 		options.audit_uid = geteuid() == 0 ? AUDITOR_UID : geteuid();
@@ -265,7 +267,6 @@ test_records_become_durable_and_it_ends_when_told(void **state)
 	if (geteuid() == 0)
 		assert_int_equal(st.st_uid, AUDITOR_UID);
 	/* What is in the channel when it is told to end is written before it does. */
-	kill(auditor_pid, SIGTERM); /* no reason to end */
 	for (int i = 0; i < 500; i++)
 		send_flow(&gateway_recorder, "late.example");
 	auditor_stop();
@@ -744,17 +745,48 @@ test_a_drop_that_cannot_be_told_of_is_undone(void **state)
 	sent += flood_until_above(pruned, 0);
 	/* Soon no event of this kind can be written any more. Who opens the file anew finds why, and mends it. */
 	fixture_shell("sqlite3 \"$DB\" '.timeout 5000' \"CREATE INDEX no_more ON events (CASE WHEN kind = 16 AND seq > "
-		      "$(sqlite3 \"$DB\" 'SELECT max(seq) + 500 FROM chain') THEN zeroblob(2000000000) END)\"");
+		      "$(sqlite3 \"$DB\" 'SELECT max(seq) + 5000 FROM chain') THEN zeroblob(2000000000) END)\"");
 	sent += flood_until_above(told, 0);
+	assert_int_equal(fixture_integer("SELECT count(*) FROM v_events WHERE event = 'audit_resumed' AND "
+					 "detail LIKE '%takes no event%'"),
+	    1);
 	before = fixture_integer(pruned);
 	sent += flood_until_above(pruned, before);
 	WAIT_FOR(all_durable(&gateway_recorder));
 	auditor_stop();
 	assert_true(fixture_integer("SELECT sum(detail ->> '$.rows') FROM v_events WHERE event = 'pruned'") <=
 	    sent - fixture_integer("SELECT count(*) FROM connections") + 20);
-	assert_int_equal(fixture_integer("SELECT count(*) FROM v_events WHERE event = 'audit_resumed' AND "
-					 "detail LIKE '%takes no event%'"),
-	    1);
+}
+
+/* A log whose newest record is three years old: who knows whether that is right? */
+static void
+test_age_waits_for_the_clock(void **state)
+{
+	struct record record = fixture_denied(1, "a.example", 9);
+
+	(void)state;
+	auditor_start();
+	connect_all();
+	for (int i = 0; i < 1500; i++) {
+		record.flow.id = recorder_id(&gateway_recorder);
+		assert_int_equal(recorder_send(&gateway_recorder, &record, NULL), 0);
+	}
+	WAIT_FOR(all_durable(&gateway_recorder));
+	auditor_stop();
+	fixture_shell("sqlite3 \"$DB\" 'UPDATE seals SET ts = 1700000001000000'");
+	assert_true(fixture_integer("SELECT count(*) FROM seals") > 1);
+	retain_s = 90 * 24 * 3600;
+	for (int i = 0; i < 2; i++) {
+		auditor_start();
+		connect_all();
+		/* It looks at once. */
+		WAIT_FOR(fixture_integer("SELECT count(*) FROM v_events WHERE event = 'audit_alarm' AND "
+					 "detail ->> '$.ahead_s' > 60000000") == 1);
+		WAIT_FOR(log_state.unsealed == 0);
+		auditor_stop();
+		assert_int_equal(fixture_integer("SELECT count(*) FROM connections"), 1500);
+	}
+	retain_s = 0;
 }
 
 static void
@@ -791,6 +823,7 @@ main(void)
 	    AUDITOR_TEST(test_nobody_writes_anothers_history),
 	    AUDITOR_TEST(test_retention_goes_on_in_a_flood),
 	    AUDITOR_TEST(test_a_drop_that_cannot_be_told_of_is_undone),
+	    AUDITOR_TEST(test_age_waits_for_the_clock),
 	    AUDITOR_TEST(test_it_ends_with_its_keeper),
 	};
 
