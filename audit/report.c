@@ -9,6 +9,7 @@
 
 #include <openssl/evp.h>
 #include <openssl/sha.h>
+#include <stdlib.h>
 #include <string.h>
 
 sqlite3_stmt *
@@ -113,14 +114,36 @@ report_text(FILE *out, sqlite3_stmt *stmt, int column)
 		html_utf8(out, text, (size_t)sqlite3_column_bytes(stmt, column));
 }
 
-/* Everything a page may do is to be shown. */
-static void
-report_head(const struct report *report, const char *name, size_t len)
+/* The sheet and what belongs to its end; the caller frees it. NULL: no memory. */
+static char *
+report_sheet(void)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (out == NULL)
+		return NULL;
+	fprintf(out, "%s@media screen and (max-width:" REPORT_NARROW "){\n", report_style);
+	report_table_labels(out);
+	fputs("}\n", out);
+	if (fclose(out) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* Everything a page may do is to be shown. 0 or -1. */
+static int
+report_head(const struct report *report, const char *name, size_t len, struct error *err)
 {
 	uint8_t digest[SHA256_DIGEST_LENGTH];
+	char *sheet = report_sheet();
 	char base64[64];
 
-	SHA256((const unsigned char *)report_style, strlen(report_style), digest);
+	if (sheet == NULL)
+		return error_set(err, ERROR_SYSTEM, "out of memory");
+	SHA256((const unsigned char *)sheet, strlen(sheet), digest);
 	EVP_EncodeBlock((unsigned char *)base64, digest, sizeof(digest));
 	fprintf(report->out,
 	    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
@@ -130,8 +153,10 @@ report_head(const struct report *report, const char *name, size_t len)
 	    "<meta name=\"referrer\" content=\"no-referrer\">\n<title>postern report: ",
 	    base64);
 	html_utf8(report->out, name, len);
-	fprintf(report->out, "</title>\n<style>%s</style></head>\n<body>\n", report_style);
+	fprintf(report->out, "</title>\n<style>%s</style></head>\n<body>\n", sheet);
 	fputs("<a class=\"skip\" href=\"#main\">To the report</a>\n", report->out);
+	free(sheet);
+	return 0;
 }
 
 static int
@@ -151,7 +176,11 @@ report_header(const struct report *report, struct error *err)
 		return -1;
 	rc = sqlite3_step(stmt);
 	if (rc == SQLITE_ROW) {
-		report_head(report, (const char *)sqlite3_column_text(stmt, 0), (size_t)sqlite3_column_bytes(stmt, 0));
+		if (report_head(report, (const char *)sqlite3_column_text(stmt, 0),
+			(size_t)sqlite3_column_bytes(stmt, 0), err) < 0) {
+			sqlite3_finalize(stmt);
+			return -1;
+		}
 		fputs("<header><h1>Sandbox ", out);
 		report_text(out, stmt, 0);
 		fputs("</h1>\n<p class=\"dim\">attached (", out);

@@ -304,7 +304,9 @@ chart_draw(const struct chart *chart, struct error *err)
 	      "bytes out, where the connection began</li>"
 	      "<li><svg viewBox=\"0 0 16 12\" aria-hidden=\"true\"><rect class=\"w\" x=\"7\" width=\"2\" "
 	      "height=\"12\"/></svg>"
-	      "a step of the agent</li></ul>Times are UTC.</figcaption></figure>\n",
+	      "a step of the agent</li></ul>Times are UTC.<span class=\"hint\">The drawing is wider than this screen: "
+	      "push it "
+	      "sideways.</span></figcaption></figure>\n",
 	    out);
 	return 0;
 }

@@ -30,4 +30,7 @@ int report_chart(const struct report *report, struct error *err);
 int report_tables(const struct report *report, struct error *err);
 int report_tables_end(const struct report *report, struct error *err);
 
+/* For the style sheet: the columns' titles, for where there is no room for columns and each cell says which it is. */
+void report_table_labels(FILE *out);
+
 #endif

@@ -3,6 +3,9 @@
 #ifndef POSTERN_AUDIT_REPORT_STYLE_H
 #define POSTERN_AUDIT_REPORT_STYLE_H
 
+/* Up to this width rows of tables are read one cell below the other. */
+#define REPORT_NARROW "40rem"
+
 extern const char report_style[];
 
 #endif

@@ -278,6 +278,23 @@ report_table(const struct report *report, const struct report_table *table, stru
 	return report_finish(report, stmt, rc == SQLITE_ROW ? SQLITE_DONE : rc, err);
 }
 
+static void
+report_label(FILE *out, const struct report_table *table)
+{
+	for (size_t i = 0; i < COLUMNS_MAX && table->columns[i].kind != REPORT_NONE; i++)
+		fprintf(out, "[aria-labelledby=%s] td:nth-child(%zu)::before{content:\"%s\"}\n", table->id, i + 1,
+		    table->columns[i].title);
+}
+
+void
+report_table_labels(FILE *out)
+{
+	for (size_t i = 0; i < COUNT(report_before_policy); i++)
+		report_label(out, &report_before_policy[i]);
+	for (size_t i = 0; i < COUNT(report_after_policy); i++)
+		report_label(out, &report_after_policy[i]);
+}
+
 int
 report_tables(const struct report *report, struct error *err)
 {
