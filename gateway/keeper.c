@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "policy/quantity.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -34,31 +35,47 @@ static struct loop_source keeper_signal_source;
 static struct loop_timer keeper_stop_timer;
 static bool keeper_announced;
 
-uint64_t
-keeper_next_epoch(void)
+static int
+keeper_epoch_write(int fd, uint64_t epoch)
+{
+	char text[32];
+	int len = snprintf(text, sizeof(text), "%020llu\n", (unsigned long long)epoch);
+	ssize_t n = pwrite(fd, text, (size_t)len, 0);
+
+	if (n != len)
+		return n < 0 ? -errno : -ENOSPC;
+	return fsync(fd) < 0 ? -errno : 0;
+}
+
+int
+keeper_next_epoch(uint64_t *ret_epoch)
 {
 	static uint64_t last;
 	char path[512], text[32];
 	uint64_t now = (uint64_t)(clock_real_us() / 1000000);
 	ssize_t n;
-	int fd;
+	int fd, rc;
 
 	snprintf(path, sizeof(path), "%s/epoch", keeper.options->state_dir);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		log_fatal("%s", path);
-	n = pread(fd, text, sizeof(text) - 1, 0);
-	if (n > 0) {
-		text[n] = '\0';
-		if (strtoull(text, NULL, 10) > last)
-			last = strtoull(text, NULL, 10);
+	if (fd < 0) {
+		rc = -errno;
+	} else {
+		n = pread(fd, text, sizeof(text) - 1, 0);
+		if (n > 0) {
+			text[n] = '\0';
+			if (strtoull(text, NULL, 10) > last)
+				last = strtoull(text, NULL, 10);
+		}
+		last = now >= last + RECORD_EPOCH_SPAN ? now : last + RECORD_EPOCH_SPAN;
+		rc = keeper_epoch_write(fd, last);
+		close(fd);
 	}
-	last = now >= last + RECORD_EPOCH_SPAN ? now : last + RECORD_EPOCH_SPAN;
-	n = snprintf(text, sizeof(text), "%020llu\n", (unsigned long long)last);
-	if (pwrite(fd, text, (size_t)n, 0) != n || fsync(fd) < 0)
-		log_fatal("%s", path);
-	close(fd);
-	return last;
+	if (rc < 0)
+		log_warnx("%s: %s: without it nothing can be numbered, and so nothing started", path, strerror(-rc));
+	else
+		*ret_epoch = last;
+	return rc;
 }
 
 void
@@ -293,6 +310,7 @@ keeper_release_sandbox(struct keeper_sandbox *sandbox, void *context)
 int
 keeper_run(const struct options *options, char **argv)
 {
+	uint64_t epoch;
 	struct error err;
 	int rc;
 
@@ -306,7 +324,9 @@ keeper_run(const struct options *options, char **argv)
 	if (keeper.loop == NULL)
 		log_fatal("epoll");
 	keeper_signals();
-	recorder_init(&keeper.recorder, keeper.loop, keeper_next_epoch());
+	if (keeper_next_epoch(&epoch) < 0)
+		return 1;
+	recorder_init(&keeper.recorder, keeper.loop, epoch);
 	keeper_role_init(&keeper.auditor, MSG_ROLE_AUDITOR, 0);
 	keeper_role_init(&keeper.control, MSG_ROLE_CONTROL, 0);
 	for (unsigned int i = 0; i < keeper.gateway_count; i++)

@@ -109,9 +109,9 @@ struct keeper {
 extern struct keeper keeper;
 
 /* keeper.c */
-/* The next epoch: RECORD_EPOCH_SPAN later than any this state directory has seen, at least. Exits when it cannot be
- * stored. */
-uint64_t keeper_next_epoch(void);
+/* The next epoch: RECORD_EPOCH_SPAN later than any this state directory has seen, at least. 0, or -errno when it cannot be
+ * stored, which is logged. */
+int keeper_next_epoch(uint64_t *ret_epoch);
 void keeper_event(enum event_kind kind, int64_t sandbox, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* A role became ready, or is gone: set-up and stop go on. */
 void keeper_role_ready(struct keeper_role *role);
@@ -135,7 +135,7 @@ int keeper_host_chain(struct error *err);
 
 /* keeper_role.c */
 void keeper_role_init(struct keeper_role *role, enum msg_role kind, unsigned int index);
-/* Start the process. Exits the daemon when even that is impossible. */
+/* Start the process; later, when it was running before and cannot be now. Exits the daemon when it never ran. */
 void keeper_role_spawn(struct keeper_role *role);
 /* From now on, start roles in the network namespace that the caller is in now, wherever it goes. */
 void keeper_role_fork_from_here(void);

@@ -215,6 +215,16 @@ keeper_role_give_geo(
 	return at;
 }
 
+/* What a start needs is not to be had. The others go on; a role that never ran is no daemon to wait for. */
+static void
+keeper_role_not_now(struct keeper_role *role, const char *what)
+{
+	if (role->restarts == 0)
+		log_fatalx("the %s cannot be started: no %s", keeper_role_name(role), what);
+	log_warnx("the %s cannot be started now: no %s; trying again", keeper_role_name(role), what);
+	keeper_role_respawn_later(role);
+}
+
 void
 keeper_role_spawn(struct keeper_role *role)
 {
@@ -224,9 +234,10 @@ keeper_role_spawn(struct keeper_role *role)
 	struct keeper_role_start start = {.argv = argv, .environment = keeper_role_environment()};
 	int fds[2];
 
-	if (ipc_pair(fds) < 0)
-		log_fatal("socketpair");
-	role->epoch = keeper_next_epoch();
+	if (keeper_next_epoch(&role->epoch) < 0 || ipc_pair(fds) < 0) {
+		keeper_role_not_now(role, "its channel");
+		return;
+	}
 	snprintf(fd_text, sizeof(fd_text), "%d", fds[1]);
 	snprintf(epoch_text, sizeof(epoch_text), "%llu", (unsigned long long)role->epoch);
 	for (size_t n = 0; keeper.argv[n] != NULL; n++) {
@@ -242,9 +253,13 @@ keeper_role_spawn(struct keeper_role *role)
 		at = keeper_role_give_geo(&start, at, geo_texts);
 	*at = NULL;
 	role->pid = keeper_role_fork(&start);
-	if (role->pid < 0)
-		log_fatalx("fork");
 	close(fds[1]);
+	if (role->pid < 0) {
+		role->pid = 0;
+		close(fds[0]);
+		keeper_role_not_now(role, "a process");
+		return;
+	}
 	role->ready = false;
 	role->started_ms = clock_mono_ms();
 	if (ipc_open(&role->ipc, keeper.loop, fds[0]) < 0)

@@ -106,6 +106,8 @@ def rest(keeper, fleet):
 
 def attaches(one, many, fleet, policy):
     times = {one: [], many: []}
+    one.close()  # it may have waited for longer than a connection is kept; the next request makes a new one
+    many.close()
     for pair in range(ATTACH_PAIRS):
         for api in (one, many) if pair % 2 else (many, one):
             times[api].append(api.come_and_go("comes-and-goes", policy))

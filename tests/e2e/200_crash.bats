@@ -156,6 +156,23 @@ held() {
 	matches "event" '"event":"role_crash".*"role":"gateway","signal":9' "$output"
 }
 
+@test "F-22: a role that cannot be started again now is started when it can be, and the others go on" {
+	sandbox later --policy "$(policy later "$ECHO_RULE")"
+	# What numbers records cannot be stored.
+	mv "$LAB/state/epoch" "$LAB/tmp/epoch"
+	mkdir "$LAB/state/epoch"
+	role_signal KILL gateway
+	told() { grep -q 'the gateway cannot be started now' "$LAB/posternd.log"; }
+	wait_for 10 told
+	run -1 postern status
+	matches "status" 'gateway +not running' "$output"
+	rmdir "$LAB/state/epoch"
+	mv "$LAB/tmp/epoch" "$LAB/state/epoch"
+	wait_for 20 all_ready
+	run -0 guest later "$LAB_DIR/client.py" --timeout 10 tcp echo.lab-site.org 7 again --half-close
+	matches "echo" again "$output"
+}
+
 @test "live edits and policies outlive each of the daemon's processes" {
 	sandbox keep --policy "$(policy keep "$ECHO_RULE" 'host: "*.lab-a.com"')"
 	postern allow keep news.lab-site.org
