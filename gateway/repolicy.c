@@ -75,7 +75,8 @@ repolicy_has(const struct proto_port *ports, size_t count, struct proto_port por
 	return false;
 }
 
-/* Does any live lease of the address allow the port under the new policy? */
+/* Does any live lease of the address allow the port under the new policy? What is learned needs no element, as the kernel's
+ * ranges let it come; and with one it would come on when learning ends, since no policy names the port any more. */
 static bool
 repolicy_wanted(const struct repolicy_context *c, const struct addr *addr, struct proto_port port)
 {
@@ -85,7 +86,7 @@ repolicy_wanted(const struct repolicy_context *c, const struct addr *addr, struc
 		struct decision decision =
 		    snapshot_decide_host(c->sandbox->policy, &lease->name, port.proto, port.port, c->now_us);
 
-		if (decision.verdict == VERDICT_ALLOWED || gateway_learns(&decision, port.proto))
+		if (decision.verdict == VERDICT_ALLOWED)
 			return true;
 	}
 	return false;

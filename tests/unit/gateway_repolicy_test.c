@@ -198,6 +198,18 @@ a_port_stays_that_another_name_wins_in_the_same_edit(void **state)
 	assert_int_equal(asked(true, 1, 22), 1);
 }
 
+/* Learning lets the port's packets come by ranges; an element would be there still when learning ends. */
+static void
+a_lost_port_goes_although_learning_lets_it_pass(void **state)
+{
+	(void)state;
+	edit("allow:\n  - host: a.lab-b.net\n    ports: [22, 443]\n");
+	lease("a.lab-b.net", 1, 300);
+	edit("mode: learn\nallow:\n  - host: a.lab-b.net\n    ports: [443]\n");
+	assert_int_equal(asked(false, 1, 22), 1);
+	assert_int_equal(asked(false, 1, 443), 0);
+}
+
 static void
 an_edit_is_quick_when_thousands_of_names_share_an_address(void **state)
 {
@@ -228,6 +240,7 @@ main(void)
 		case_F_33_a_port_goes_when_no_name_of_the_address_wants_it, setup, teardown),
 	    cmocka_unit_test_setup_teardown(a_won_port_lasts_as_long_as_the_longest_lease, setup, teardown),
 	    cmocka_unit_test_setup_teardown(a_port_stays_that_another_name_wins_in_the_same_edit, setup, teardown),
+	    cmocka_unit_test_setup_teardown(a_lost_port_goes_although_learning_lets_it_pass, setup, teardown),
 	    cmocka_unit_test_setup_teardown(an_edit_is_quick_when_thousands_of_names_share_an_address, setup, teardown),
 	};
 
