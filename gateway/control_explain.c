@@ -210,35 +210,130 @@ explain_lease(struct explain *explain, const struct msg_lease_row *row)
 static void
 explain_leases_of_name(struct explain *explain, const struct msg_leases_done *leases)
 {
-	uint32_t count = leases == NULL ? 0 : leases->count, usable = 0;
+	uint32_t count = leases == NULL ? 0 : leases->count, own = 0, usable = 0;
 
-	for (uint32_t i = 0; i < count && i < MSG_LEASES_MAX; i++)
+	for (uint32_t i = 0; i < count && i < MSG_LEASES_MAX; i++) {
+		if (!name_equal(&leases->rows[i].name, &explain->target.name))
+			continue;
+		own++;
 		usable += explain_lease(explain, &leases->rows[i]);
+	}
 	if (leases == NULL)
 		explain_step(explain, "lease", "info", "not known: the gateway did not answer");
-	else if (count == 0)
+	else if (own == 0)
 		explain_step(explain, "lease", "info", "none now: the sandbox gets one when it resolves the name");
 	else if (usable == 0)
 		explain_deny(explain, explain->address_reason, explain->address_rule);
-	if (count == 0 && snapshot_needs_place(explain->snapshot))
+	if (own == 0 && snapshot_needs_place(explain->snapshot))
 		explain_step(explain, "place", "info",
 		    "its addresses are held against the rules by country and network when it is resolved");
 }
 
 static void
-explain_proof(struct explain *explain)
+explain_proof(struct explain *explain, const struct name *name)
 {
 	const struct control_target *target = &explain->target;
 
 	if (target->proto == IPPROTO_TCP && target->port == 443)
 		explain_step(
-		    explain, "proof", "info", "on port 443 the TLS server name must be %s as well", target->name.text);
+		    explain, "proof", "info", "on port 443 the TLS server name must be %s as well", name->text);
 	else if (target->proto == IPPROTO_TCP && target->port == 80)
-		explain_step(
-		    explain, "proof", "info", "on port 80 the HTTP Host must be %s as well", target->name.text);
+		explain_step(explain, "proof", "info", "on port 80 the HTTP Host must be %s as well", name->text);
 	else
 		explain_step(explain, "proof", "info", "on this port the lease is the proof of the name");
 }
+
+/* -- by address, whatever the name --------------------------------------------------------------------------------- */
+
+/* Does the port's protocol say a name that is held against the lease (gateway/judge.c)? */
+static bool
+explain_is_inspected(const struct explain *explain)
+{
+	const struct control_target *target = &explain->target;
+
+	return target->proto == IPPROTO_TCP && (target->port == 443 || target->port == 80);
+}
+
+/* Of several refusals that of a deny rule counts, then that of a rule that ended. */
+static int
+explain_weight(const struct decision *decision)
+{
+	if (decision->verdict == VERDICT_ALLOWED)
+		return decision->rule == SNAPSHOT_NO_RULE ? 4 : 5;
+	return decision->reason == REASON_RULE_DENY ? 3 : decision->reason == REASON_EXPIRED ? 2 : 1;
+}
+
+/* What the names say that this sandbox resolved to an address: on ports without a name of their own, any that is allowed
+ * will do. *ret_row: whose word it is, NULL when there are none (NOT_LEASED). */
+static struct decision
+explain_decide_leases(const struct explain *explain, const struct addr *addr, const struct msg_leases_done *leases,
+    const struct msg_lease_row **ret_row)
+{
+	const struct control_target *target = &explain->target;
+	uint32_t count = leases == NULL ? 0 : leases->count;
+	struct decision best = {.verdict = VERDICT_DENIED,
+	    .reason = REASON_NOT_LEASED,
+	    .rule = SNAPSHOT_NO_RULE,
+	    .lapsed = SNAPSHOT_NO_RULE};
+
+	*ret_row = NULL;
+	for (uint32_t i = 0; i < count && i < MSG_LEASES_MAX; i++) {
+		const struct msg_lease_row *row = &leases->rows[i];
+		struct decision decision;
+
+		if (!addr_equal(&row->addr, addr))
+			continue;
+		decision = explain_as_taken(
+		    snapshot_decide_host(explain->snapshot, &row->name, target->proto, target->port, clock_real_us()),
+		    target->proto);
+		if (*ret_row == NULL || explain_weight(&decision) > explain_weight(&best)) {
+			best = decision;
+			*ret_row = row;
+		}
+	}
+	return best;
+}
+
+/* No rule lets the name pass on this port. The connection passes all the same when an entry for addresses covers where it
+ * goes, or, without a name in the protocol, when another name of that address may: what is in the way of a name is not in
+ * the way of its address. */
+static bool
+explain_otherwise(struct explain *explain, enum reason reason, const struct msg_leases_done *leases)
+{
+	uint32_t count = leases == NULL ? 0 : leases->count;
+	char text[ADDR_TEXT_MAX];
+
+	for (uint32_t i = 0; i < count && i < MSG_LEASES_MAX; i++) {
+		const struct msg_lease_row *row = &leases->rows[i], *by = NULL;
+		struct decision addr = explain_decide_addr(explain, &row->addr), other = {.reason = reason};
+
+		if (!name_equal(&row->name, &explain->target.name) || explain_never(explain, &row->addr) ||
+		    (addr.verdict != VERDICT_ALLOWED && addr.reason != REASON_NO_RULE))
+			continue;
+		if (!explain_is_inspected(explain))
+			other = explain_decide_leases(explain, &row->addr, leases, &by);
+		addr_format(&row->addr, text);
+		if (by != NULL && other.verdict == VERDICT_ALLOWED) {
+			explain_step(
+			    explain, "rule", "info", "%s: no rule allows this name on this port", explain->shown);
+			explain_step(explain, "lease", "ok", "but %s is the address of %s, too, and any name will do",
+			    text, by->name.text);
+			explain_decision(explain, "rule", other, by->name.text);
+			explain->rule = other.rule;
+			return true;
+		}
+		if (addr.verdict == VERDICT_ALLOWED && other.reason != REASON_RULE_DENY) {
+			explain_step(
+			    explain, "rule", "info", "%s: no rule allows this name on this port", explain->shown);
+			explain_decision(explain, "address", addr, text);
+			explain->rule = addr.rule;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* -- by name, from the question on --------------------------------------------------------------------------------- */
 
 /* A refusal for want of a rule: is there one that nearly fits? */
 static void
@@ -272,6 +367,8 @@ explain_by_name(struct explain *explain, const struct msg_leases_done *leases)
 	host = explain_as_taken(snapshot_decide_host(explain->snapshot, &explain->target.name, explain->target.proto,
 				    explain->target.port, clock_real_us()),
 	    explain->target.proto);
+	if (host.verdict != VERDICT_ALLOWED && explain_otherwise(explain, host.reason, leases))
+		return;
 	explain_decision(explain, "rule", host, explain->shown);
 	if (host.verdict != VERDICT_ALLOWED) {
 		explain_hint(explain);
@@ -279,39 +376,43 @@ explain_by_name(struct explain *explain, const struct msg_leases_done *leases)
 	}
 	explain->rule = host.rule;
 	explain_leases_of_name(explain, leases);
-	explain_proof(explain);
+	explain_proof(explain, &explain->target.name);
 }
 
 /* -- by address ---------------------------------------------------------------------------------------------------- */
 
-/* No address rule: a name that this sandbox resolved to the address may still allow it. */
-static void
-explain_leases_of_addr(struct explain *explain, const struct msg_leases_done *leases)
+/* What the names of the address say, as a step. False: nothing that decides, as an entry for the address allows it. */
+static bool
+explain_leases_of_addr(struct explain *explain, const struct decision *by_addr, const struct msg_leases_done *leases)
 {
-	const struct control_target *target = &explain->target;
-	uint32_t count = leases == NULL ? 0 : leases->count, found = 0;
+	const struct msg_lease_row *row;
+	struct decision decision = explain_decide_leases(explain, &explain->target.addr, leases, &row);
+	bool allowed = decision.verdict == VERDICT_ALLOWED;
 
-	for (uint32_t i = 0; i < count && i < MSG_LEASES_MAX; i++) {
-		const struct msg_lease_row *row = &leases->rows[i];
-		struct decision decision;
-
-		if (!addr_equal(&row->addr, &target->addr))
-			continue;
-		found++;
-		decision = explain_as_taken(
-		    snapshot_decide_host(explain->snapshot, &row->name, target->proto, target->port, clock_real_us()),
-		    target->proto);
-		explain_step(explain, "lease", decision.verdict == VERDICT_ALLOWED ? "ok" : "denied",
-		    "resolved by this sandbox as %s, for another %u s", row->name.text, row->left_s);
-		if (decision.verdict != VERDICT_ALLOWED)
-			continue;
-		explain_decision(explain, "rule", decision, row->name.text);
-		explain->rule = decision.rule;
-		return;
-	}
-	if (found == 0)
+	/* What is said by the protocol is not known here; so only a lease that allows is worth a word. */
+	if (by_addr->verdict == VERDICT_ALLOWED && !(allowed && decision.rule != SNAPSHOT_NO_RULE) &&
+	    (explain_is_inspected(explain) || decision.reason != REASON_RULE_DENY))
+		return false;
+	if (row == NULL)
 		explain_step(explain, "lease", "denied", "this sandbox did not resolve an allowed name to it");
-	explain_deny(explain, REASON_NOT_LEASED, SNAPSHOT_NO_RULE);
+	else
+		explain_step(explain, "lease", allowed ? "ok" : "denied",
+		    "resolved by this sandbox as %s, for another %u s", row->name.text, row->left_s);
+	/* The kernel lets only what is leased, or within an entry for addresses, come as far as to be judged. */
+	if (!allowed && by_addr->verdict != VERDICT_ALLOWED && by_addr->lapsed == SNAPSHOT_NO_RULE)
+		explain_deny(explain, REASON_NOT_LEASED, SNAPSHOT_NO_RULE);
+	if (!allowed && by_addr->lapsed != SNAPSHOT_NO_RULE &&
+	    (decision.reason == REASON_NO_RULE || decision.reason == REASON_NOT_LEASED))
+		explain_deny(explain, REASON_EXPIRED, by_addr->lapsed);
+	if (row != NULL)
+		explain_decision(explain, "rule", decision, row->name.text);
+	if (!allowed)
+		explain_deny(explain, decision.reason, decision.rule);
+	if (!allowed)
+		return true;
+	explain_proof(explain, &row->name);
+	explain->rule = decision.rule;
+	return true;
 }
 
 static void
@@ -334,9 +435,10 @@ explain_by_addr(struct explain *explain, const struct msg_leases_done *leases)
 			explain_step(explain, "rule", "info", "%s (%s) has expired or is used up",
 			    snapshot_rule_text(explain->snapshot, decision.lapsed),
 			    snapshot_rule_origin(explain->snapshot, decision.lapsed));
-		explain_leases_of_addr(explain, leases);
-		return;
 	}
+	if ((decision.reason == REASON_NO_RULE || decision.verdict == VERDICT_ALLOWED) &&
+	    explain_leases_of_addr(explain, &decision, leases))
+		return;
 	explain_decision(explain, "rule", decision, explain->shown);
 	if (decision.verdict == VERDICT_ALLOWED)
 		explain->rule = decision.rule;
@@ -431,7 +533,9 @@ explain_start(struct control_job *job)
 		return;
 	}
 	ask.id = sandbox->id;
-	if (!explain->target.is_addr)
+	if (explain->target.is_addr)
+		ask.addr = explain->target.addr;
+	else
 		ask.name = explain->target.name;
 	if (!sandbox->attached || (!explain->target.is_addr && explain->target.name_error != NAME_OK) ||
 	    control_job_ask(job, MSG_LEASES, &ask, sizeof(ask), -1, MSG_LEASES_DONE, explain_answer, &err) < 0)

@@ -94,8 +94,8 @@ sandbox_attach_paths(struct sandbox *sandbox, struct ipc_message *message)
 	if (rc == 0)
 		rc = udp_attach(sandbox);
 	if (rc == 0)
-		rc = proxy_attach(sandbox, gateway_take_fd(message, TAP_SOCKET_TCP4),
-		    gateway_take_fd(message, TAP_SOCKET_TCP6));
+		rc = proxy_attach(
+		    sandbox, gateway_take_fd(message, TAP_SOCKET_TCP4), gateway_take_fd(message, TAP_SOCKET_TCP6));
 	if (rc == 0)
 		rc = dns_attach(sandbox, gateway_take_fd(message, TAP_SOCKET_DNS_UDP4),
 		    gateway_take_fd(message, TAP_SOCKET_DNS_UDP6), gateway_take_fd(message, TAP_SOCKET_DNS_TCP4),
@@ -112,7 +112,8 @@ gateway_sandbox_add(struct ipc_message *message)
 	int rc;
 
 	if (sandbox == NULL) {
-		gateway_answer(message->header.tag, ERROR_SYSTEM, "the gateway knows this sandbox already, or has no memory");
+		gateway_answer(
+		    message->header.tag, ERROR_SYSTEM, "the gateway knows this sandbox already, or has no memory");
 		return;
 	}
 	sandbox->gateway = &gateway;
@@ -186,7 +187,8 @@ gateway_policy(struct ipc_message *message)
 	snapshot = snapshot_open(message->fds[0], &err);
 	if (sandbox == NULL || snapshot == NULL) {
 		done.result.code = sandbox == NULL ? ERROR_NOT_FOUND : err.code;
-		snprintf(done.result.text, sizeof(done.result.text), "%s", sandbox == NULL ? "no such sandbox" : err.text);
+		snprintf(
+		    done.result.text, sizeof(done.result.text), "%s", sandbox == NULL ? "no such sandbox" : err.text);
 		snapshot_free(snapshot);
 	} else if (message->header.type == MSG_POLICY_PREVIEW) {
 		repolicy_preview(sandbox, snapshot, &done);
@@ -218,8 +220,22 @@ gateway_udp_port(struct ipc_message *message)
 struct gateway_leases_context {
 	struct msg_leases_done *done;
 	const struct msg_leases *wanted;
+	const struct lease_table *table;
+	bool others; /* second round: other names of the wanted one's addresses */
 	int64_t now_ms;
 };
+
+static bool
+gateway_leases_wants(const struct gateway_leases_context *c, const struct lease *lease)
+{
+	const struct msg_leases *wanted = c->wanted;
+
+	if (wanted->addr.family != 0)
+		return addr_equal(&lease->addr, &wanted->addr);
+	if (wanted->name.len == 0 || name_equal(&lease->name, &wanted->name))
+		return !c->others;
+	return c->others && lease_find(c->table, &wanted->name, &lease->addr) != NULL;
+}
 
 static bool
 gateway_leases_row(const struct lease *lease, void *context)
@@ -227,9 +243,7 @@ gateway_leases_row(const struct lease *lease, void *context)
 	struct gateway_leases_context *c = context;
 	struct msg_lease_row *row;
 
-	if (c->wanted->name.len != 0 && !name_equal(&lease->name, &c->wanted->name))
-		return true;
-	if (c->done->count == MSG_LEASES_MAX)
+	if (c->done->count == MSG_LEASES_MAX || !gateway_leases_wants(c, lease))
 		return true;
 	row = &c->done->rows[c->done->count++];
 	row->addr = lease->addr;
@@ -250,7 +264,11 @@ gateway_leases(struct ipc_message *message)
 	if (sandbox == NULL) {
 		done.result.code = ERROR_NOT_FOUND;
 	} else {
+		context.table = &sandbox->leases;
 		lease_each(&sandbox->leases, gateway_leases_row, &context);
+		context.others = true;
+		if (wanted->name.len != 0)
+			lease_each(&sandbox->leases, gateway_leases_row, &context);
 		done.flows = (uint32_t)proxy_flow_count(sandbox);
 	}
 	ipc_send(&gateway.link.ipc, MSG_LEASES_DONE, message->header.tag, &done, sizeof(done), NULL, 0);
@@ -260,7 +278,8 @@ gateway_leases(struct ipc_message *message)
 static void
 gateway_stop_handler(struct loop_timer *timer)
 {
-	if ((gateway.recorder.queue_len == 0 && gateway.refused_lingering == 0) || clock_mono_ms() >= gateway_stop_by_ms)
+	if ((gateway.recorder.queue_len == 0 && gateway.refused_lingering == 0) ||
+	    clock_mono_ms() >= gateway_stop_by_ms)
 		loop_stop(gateway.loop);
 	else
 		loop_timer_set(gateway.loop, timer, GATEWAY_STOP_STEP_MS);
@@ -336,7 +355,8 @@ gateway_message_handler(struct ipc *ipc, struct ipc_message *message)
 static bool
 gateway_fds_lost_handler(struct ipc *ipc, const struct ipc_message *message)
 {
-	static const char why[] = "the gateway has no descriptors left: raise its limit of open files, or detach something";
+	static const char why[] =
+	    "the gateway has no descriptors left: raise its limit of open files, or detach something";
 	struct msg_policy_done done = {.result = {.code = ERROR_LIMIT}};
 
 	(void)ipc;

@@ -106,6 +106,14 @@ judge_never(struct gateway *gateway, const struct addr *dst, struct gateway_verd
 	return true;
 }
 
+/* Is the refusal so far as good as this one, or better? */
+static bool
+judge_outweighs(const struct gateway_verdict *verdict, const struct decision *decision)
+{
+	return verdict->reason == REASON_RULE_DENY ||
+	    (verdict->reason == REASON_EXPIRED && decision->reason != REASON_RULE_DENY);
+}
+
 /* Raw ports: any leased name that the policy allows here. */
 static struct gateway_verdict
 judge_leased(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, uint16_t port)
@@ -120,7 +128,9 @@ judge_leased(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, uin
 
 		if (decision.verdict == VERDICT_ALLOWED)
 			return judge_by_lease(judge_allowed(decision.rule, NAME_SOURCE_LEASE, &lease->name), lease);
-		if (learned || (verdict.reason == REASON_EXPIRED && !gateway_learns(&decision, proto)))
+		/* Which of several refusals is told, and whether an entry for the address may still let it through, must
+		 * not depend on the order of leases: a deny rule's counts, then that of a rule that ended. */
+		if (learned || (!gateway_learns(&decision, proto) && judge_outweighs(&verdict, &decision)))
 			continue;
 		if (gateway_learns(&decision, proto)) {
 			learned = true;

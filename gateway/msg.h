@@ -181,7 +181,8 @@ struct msg_status {
 
 struct msg_leases {
 	int64_t id;
-	struct name name; /* len 0: all */
+	struct name name; /* len 0: all; else those of the addresses that it was resolved to, its own and others' */
+	struct addr addr; /* family 0: all; else its own */
 };
 
 #define MSG_LEASES_MAX 64

@@ -479,6 +479,51 @@ case_B_27_test_decides_with_the_snapshot_in_force(void **state)
 	far_expect(far, "POST", "/v1/sandboxes/vm1/test", "{\"target\":\"example.com:0\"}", 400, "message", "port");
 }
 
+static void
+lease_row(struct far *far, const char *text, const char *addr)
+{
+	struct msg_lease_row *row = &far->leases.rows[far->leases.count++];
+
+	row->left_s = 50;
+	assert_true(addr_parse(addr, strlen(addr), &row->addr));
+	assert_int_equal(name_canonical(text, strlen(text), &row->name), NAME_OK);
+}
+
+/* What is in the way of a name need not be in the way of the address that it was resolved to. */
+static void
+case_B_27_test_knows_what_else_lets_an_address_pass(void **state)
+{
+	static const struct {
+		const char *target, *verdict, *reason, *rule;
+	} rows[] = {
+	    {"example.com:22", "allowed", "allowed", "allow other.example.com:22"},
+	    {"example.com:9000", "allowed", "allowed", "allow 45.45.45.1:7,80,9000"},
+	    {"example.com:80", "allowed", "allowed", "allow 45.45.45.1:7,80,9000"},
+	    {"example.com:7", "denied", "rule_deny", "deny example.com:7"},
+	    {"example.com:8", "denied", "no_rule", ""},
+	    {"45.45.45.1:22", "allowed", "allowed", "allow other.example.com:22"},
+	    {"45.45.45.1:7", "denied", "rule_deny", "deny example.com:7"},
+	    {"45.45.45.1:9000", "allowed", "allowed", "allow 45.45.45.1:7,80,9000"},
+	    {"45.45.45.1:443", "allowed", "allowed", "allow example.com:443"},
+	    {"45.45.45.1:8", "denied", "not_leased", ""},
+	};
+	struct far *far = *state;
+	char body[128];
+
+	attach(far,
+	    "{\"name\":\"vm1\",\"kind\":\"tap\",\"allow\":[\"example.com:443\",\"other.example.com:22\","
+	    "\"45.45.45.1/32:7,80,9000\"],\"deny\":[\"example.com:7\"]}");
+	lease_row(far, "other.example.com", "45.45.45.1");
+	lease_row(far, "example.com", "45.45.45.1");
+	lease_row(far, "other.example.com", "45.45.45.2");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		snprintf(body, sizeof(body), "{\"target\":\"%s\"}", rows[i].target);
+		far_expect(far, "POST", "/v1/sandboxes/vm1/test", body, 200, "verdict", rows[i].verdict);
+		far_expect(far, "POST", "/v1/sandboxes/vm1/test", body, 200, "reason", rows[i].reason);
+		far_expect(far, "POST", "/v1/sandboxes/vm1/test", body, 200, "rule", rows[i].rule);
+	}
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, far_setup, far_teardown)
 
 int
@@ -501,6 +546,7 @@ main(void)
 	    TEST(a_container_that_is_gone_is_dropped),
 	    TEST(case_F_32_state_of_others_is_not_used),
 	    TEST(case_B_27_test_decides_with_the_snapshot_in_force),
+	    TEST(case_B_27_test_knows_what_else_lets_an_address_pass),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -274,6 +274,30 @@ a_guest_that_goes_away_early(void **state)
 	}
 }
 
+/* Two names of one address, one of them denied on the port: which was resolved first must not matter. */
+static void
+raw_by_address_with_a_denied_name(void **state)
+{
+	static const char *const rules[] = {
+	    "5.6.7.0/24:22", "one.example.com:443", "two.example.com:443", "-one.example.com:22", NULL};
+	static const char *const names[] = {"one.example.com", "two.example.com"};
+
+	(void)state;
+	for (size_t first = 0; first < 2; first++) {
+		struct lab lab;
+		int guest;
+
+		lab_open(&lab, 22, rules);
+		lab_lease(&lab, names[first], SHARED4);
+		lab_lease(&lab, names[1 - first], SHARED4);
+		guest = lab_dial(&lab, SHARED4);
+		assert_int_equal(lab_recv(&lab, guest), -ECONNRESET);
+		lab_expect_refused(&lab, VERDICT_DENIED, REASON_RULE_DENY);
+		close(guest);
+		lab_close(&lab);
+	}
+}
+
 static void
 raw_without_lease_or_rule(void **state)
 {
@@ -862,6 +886,7 @@ main(void)
 	    cmocka_unit_test(case_D_03_deadline),
 	    cmocka_unit_test(a_guest_that_goes_away_early),
 	    cmocka_unit_test(raw_without_lease_or_rule),
+	    cmocka_unit_test(raw_by_address_with_a_denied_name),
 	    cmocka_unit_test(ipv6),
 	    cmocka_unit_test(origin_refuses),
 	    cmocka_unit_test(case_E_20_half_close_both_orders),
