@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A reader waits this long while the writer cuts its log or recovers. */
 #define OPEN_BUSY_MS 2000
@@ -44,8 +45,9 @@ open_check_schema(const struct open_file *file, struct error *err)
 	case SCHEMA_OURS:
 		return 0;
 	case SCHEMA_NEWER:
-		return error_set(
-		    err, ERROR_USAGE, "%s was made by a newer postern (schema after %d)", file->path, SCHEMA_VERSION);
+		return error_set(err, ERROR_USAGE,
+		    "%s was made by a newer postern (schema after %d); upgrade this one, or ask there", file->path,
+		    SCHEMA_VERSION);
 	case SCHEMA_OLDER:
 		return error_set(err, ERROR_USAGE,
 		    "%s was made by an older postern; this version's posternd brings it to its form when it starts",
@@ -101,6 +103,8 @@ open_either_way(struct open_file *file, struct error *err)
 			    file->path);
 		return error_sys(err, errno, "%s", file->path);
 	}
+	if (S_ISDIR(file->file.st_mode))
+		return error_set(err, ERROR_USAGE, "%s is a directory; name the audit database in it", file->path);
 	snprintf(wal, sizeof(wal), "%s-wal", file->path);
 	if (stat(wal, &st) < 0)
 		return open_db(file, true, err);
@@ -113,6 +117,32 @@ open_either_way(struct open_file *file, struct error *err)
 	return open_db(file, true, err);
 }
 
+/* SQLite's sentence does not say what can be done. */
+static void
+open_explain(const struct open_file *file, struct error *err)
+{
+	int code = file->db == NULL ? SQLITE_OK : sqlite3_errcode(file->db);
+
+	if (err == NULL)
+		return;
+	if (err->code == ERROR_PERMISSION && access(file->path, R_OK) < 0)
+		error_set(err, ERROR_PERMISSION,
+		    "%s: you may not read it; become root or a member of the daemon's group, or read a copy",
+		    file->path);
+	else if (err->code == ERROR_PERMISSION)
+		error_set(err, ERROR_PERMISSION,
+		    "%s: what was written last is in its -wal, which you may not read or which lacks its -shm; become "
+		    "root, "
+		    "or copy the file and its -wal to where you may write",
+		    file->path);
+	else if (code == SQLITE_NOTADB)
+		error_set(err, ERROR_CORRUPT, "%s is not an audit database, nor any of SQLite's", file->path);
+	else if (code == SQLITE_CORRUPT)
+		error_set(err, ERROR_CORRUPT,
+		    "%s is damaged, or a part of a copy (%s); sqlite3 FILE .recover prints what can be read of it",
+		    file->path, sqlite3_errmsg(file->db));
+}
+
 int
 open_read_only(struct open_file *ret_file, const char *path, struct error *err)
 {
@@ -122,6 +152,7 @@ open_read_only(struct open_file *ret_file, const char *path, struct error *err)
 	memcpy(ret_file->path, path, strlen(path) + 1);
 	if (open_either_way(ret_file, err) == 0)
 		return 0;
+	open_explain(ret_file, err);
 	open_close(ret_file);
 	return -1;
 }

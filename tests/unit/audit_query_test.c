@@ -467,11 +467,16 @@ test_what_is_no_audit_log_is_refused(void **state)
 	static const struct {
 		const char *make;
 		enum error_code code;
+		const char *says;
 	} cases[] = {
-	    {"rm -rf $DB", ERROR_NOT_FOUND},
-	    {"echo x > $DB", ERROR_CORRUPT},
-	    {": > $DB", ERROR_CORRUPT},
-	    {"rm $DB; sqlite3 $DB 'CREATE TABLE connections (id)'", ERROR_CORRUPT},
+	    {"rm -rf $DB", ERROR_NOT_FOUND, "posternd has not run"},
+	    {"echo x > $DB", ERROR_CORRUPT, "is not an audit database, nor any of SQLite's"},
+	    {": > $DB", ERROR_CORRUPT, "is not an audit database"},
+	    {"rm $DB; sqlite3 $DB 'CREATE TABLE connections (id)'", ERROR_CORRUPT, "is not an audit database"},
+	    {"truncate -s 4096 $DB", ERROR_CORRUPT, "is damaged, or a part of a copy"},
+	    {"rm $DB; sqlite3 $DB 'PRAGMA application_id = 1886614642; PRAGMA user_version = 99; CREATE TABLE t (id)'",
+		ERROR_USAGE, "upgrade this one"},
+	    {"rm $DB; mkdir $DB", ERROR_USAGE, "is a directory"},
 	};
 
 	(void)state;
@@ -481,7 +486,10 @@ test_what_is_no_audit_log_is_refused(void **state)
 		fixture_shell(cases[i].make);
 		assert_null(query_open(fixture_db, &err));
 		assert_int_equal(err.code, cases[i].code);
+		if (strstr(err.text, cases[i].says) == NULL)
+			fail_msg("%s: %s", cases[i].make, err.text);
 	}
+	fixture_shell("rmdir $DB");
 }
 
 /* 1 flow 443 to 140.82.121.4 closed with bytes, in US and AS 36459; 2 udp to 2606:4700::1111 port 853, limited; 3 dns TXT;
