@@ -262,27 +262,10 @@ sys.exit(subprocess.run(["postern", "list"], timeout=20).returncode)' "$LAB/run/
 @test "F-28: hostile bytes in names are shown as printable ASCII, and JSON is valid" {
 	sandbox hostile --policy "$(policy hostile "$NEWS")"
 	guest hostile env "PYTHONPATH=$LAB_DIR" python3 - "$GATEWAY4" <<-'PYTHON'
-		import socket, struct, sys
-		import hello
+		import sys
+		import hostile
 		names = [b"\x1b]0;owned\x07", b"a\r\nfaked line", "\u202egpj.exe".encode(), b"\x9b31m", b"\xff\xfe\x00", b"\"\\'", b"%s%n", b"\x7f\x08\x08"]
-		dns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-		dns.settimeout(5)
-		for i, name in enumerate(names):
-		    wire = bytes([len(name)]) + name + b"\x05lab-b\x03net\0"
-		    dns.sendto(struct.pack(">HHHHHH", i, 0x0100, 1, 0, 0, 0) + wire + struct.pack(">HH", 1, 1), (sys.argv[1], 53))
-		    answer = dns.recv(4096)
-		    assert answer[:2] == struct.pack(">H", i) and answer[3] & 15 != 0, answer
-		def say(port, data):
-		    with socket.create_connection(("news.lab-site.org", port), timeout=5) as sock:
-		        sock.sendall(data)
-		        try:
-		            while sock.recv(4096):
-		                pass
-		        except ConnectionResetError:
-		            pass
-		for name in names:
-		    say(443, hello.hello(name))
-		    say(80, b"GET / HTTP/1.1\r\nHost: " + name.replace(b"\r\n", b"\r") + b"\r\n\r\n")
+		hostile.offer(sys.argv[1], names, below=b"\5lab-b\3net")
 	PYTHON
 	equal "requests at the far side" "" "$(web_log)"
 	far_none "> ($NET4\.|$NET6:)$WEB (80|443) [A-Z]*P"

@@ -221,29 +221,12 @@ rows() { postern log --since 1d -o json "$@" | wc -l; }
 @test "F-28, F-29, F-30: names, hosts and marks full of control bytes, formulas and markup are text in every format" {
 	sandbox hostile --policy "$(policy hostile "$NEWS")"
 	guest hostile env "PYTHONPATH=$LAB_DIR" python3 - "$GATEWAY4" <<-'PYTHON'
-		import socket, struct, sys
-		import hello
+		import sys
+		import hostile
 		names = [b"\x1b]0;owned\x07", b"a\r\nfaked line", "\u202egpj.exe".encode(), b"\xff\xfe\x00", b"=cmd|' /C calc'!A0", b"-1+1",
 		         b"@SUM(1)", b"+1", b"<script>alert(1)</script>", b"\"},{\"x\":\"", b"a\tb,c", b"-", b"(empty)", b"\\x1b'); DROP TABLE",
 		         b"\x80" * 253]
-		dns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-		dns.settimeout(5)
-		for i, name in enumerate(names):
-		    name = name[:63]
-		    dns.sendto(struct.pack(">HHHHHH", i, 0x0100, 1, 0, 0, 0) + bytes([len(name)]) + name + b"\0" +
-		               struct.pack(">HH", 1, 1), (sys.argv[1], 53))
-		    dns.recv(4096)
-		def say(port, data):
-		    with socket.create_connection(("news.lab-site.org", port), timeout=5) as sock:
-		        sock.sendall(data)
-		        try:
-		            while sock.recv(4096):
-		                pass
-		        except ConnectionResetError:
-		            pass
-		for name in names:
-		    say(443, hello.hello(name))
-		    say(80, b"GET / HTTP/1.1\r\nHost: " + name.replace(b"\r\n", b"\r") + b"\r\n\r\n")
+		hostile.offer(sys.argv[1], names)
 	PYTHON
 	equal "requests at the far side" "" "$(web_log)"
 	far_none "> ($NET4\.|$NET6:)$WEB (80|443) [A-Z]*P"

@@ -8,6 +8,7 @@
 
 #include "tests/unit/gateway_far_end.h"
 #include "tests/unit/gateway_dns_wire.h"
+#include "tests/unit/gateway_snapshot.h"
 
 #include "gateway/dns.h"
 #include "gateway/dns_upstream.h"
@@ -144,32 +145,6 @@ lab_socket(int netns, int family, int type, const char *text, uint16_t port)
 	if (type == SOCK_STREAM)
 		assert_int_equal(listen(fd, 64), 0);
 	return fd;
-}
-
-static inline struct snapshot *
-lab_policy(const char *const *words)
-{
-	struct policy policy;
-	struct snapshot *snapshot;
-	struct error err;
-	int fd;
-
-	policy_init(&policy);
-	for (; *words != NULL; words++) {
-		struct rule rule;
-		bool deny = **words == '-';
-
-		if (rule_parse(deny ? RULE_DENY : RULE_ALLOW, *words + (deny ? 1 : 0), &rule, &err) < 0)
-			fail_msg("%s", err.text);
-		assert_int_equal(policy_add(&policy, &rule, &err), 0);
-	}
-	fd = snapshot_compile(&policy, &err);
-	assert_true(fd >= 0);
-	snapshot = snapshot_open(fd, &err);
-	assert_non_null(snapshot);
-	close(fd);
-	policy_free(&policy);
-	return snapshot;
 }
 
 /* Begin the answer to a question: header and question as they came. */
@@ -352,7 +327,7 @@ lab_open(struct lab **ret_lab, const char *const *rules,
 	lab->sandbox.gateway = &lab->far->gateway;
 	lab->sandbox.id = clock_real_us();
 	lab->sandbox.generation = 1;
-	lab->sandbox.policy = lab_policy(rules);
+	lab->sandbox.policy = snapshot_of_words(rules);
 	far_end_account(lab->far, &lab->sandbox);
 	assert_int_equal(dns_attach(&lab->sandbox, lab_socket(lab_sandbox_netns, AF_INET, SOCK_DGRAM, NULL, 53),
 			     lab_socket(lab_sandbox_netns, AF_INET6, SOCK_DGRAM, NULL, 53),

@@ -865,7 +865,7 @@ policy_changes_while_leasing(void **state)
 	lab_send(lab, "8.8.8.8", &query);
 	assert_true(lab_silence(lab));
 	snapshot_free(lab->sandbox.policy);
-	lab->sandbox.policy = lab_policy(nothing);
+	lab->sandbox.policy = snapshot_of_words(nothing);
 	lab->sandbox.generation++;
 	lab->sandbox.turn++;
 	lab_keeper_answer(lab, lab->held_tag);
@@ -884,7 +884,7 @@ script_revoked(struct lab *lab, const struct dns_question *question, bool tcp, s
 	static const char *const nothing[] = {NULL};
 
 	snapshot_free(lab->sandbox.policy);
-	lab->sandbox.policy = lab_policy(nothing);
+	lab->sandbox.policy = snapshot_of_words(nothing);
 	lab->sandbox.generation++;
 	lab->sandbox.turn++;
 	script_chain(lab, question, tcp, ret_answer);

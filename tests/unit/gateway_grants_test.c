@@ -23,9 +23,7 @@ static struct snapshot *
 grants_policy(const struct term *terms, const struct limits *limits)
 {
 	struct policy policy;
-	struct snapshot *snapshot;
 	struct error err;
-	int fd;
 
 	policy_init(&policy);
 	policy.limits = *limits;
@@ -40,13 +38,7 @@ grants_policy(const struct term *terms, const struct limits *limits)
 		rule.limits = terms->limits;
 		assert_int_equal(policy_add(&policy, &rule, &err), 0);
 	}
-	fd = snapshot_compile(&policy, &err);
-	assert_true(fd >= 0);
-	snapshot = snapshot_open(fd, &err);
-	assert_non_null(snapshot);
-	close(fd);
-	policy_free(&policy);
-	return snapshot;
+	return snapshot_of_own(&policy);
 }
 
 static void

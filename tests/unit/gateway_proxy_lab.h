@@ -7,6 +7,7 @@
 #include "gateway/relay.h"
 #include "gateway/tls_hello.h"
 #include "tests/unit/gateway_far_end.h"
+#include "tests/unit/gateway_snapshot.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -137,44 +138,12 @@ lab_count_fds(void)
 	return count;
 }
 
-/* Words of the one-word form; a leading '-' denies, "ech" sets ech: deny. */
-static inline struct snapshot *
-lab_policy(const char *const *words)
-{
-	struct policy policy;
-	struct snapshot *snapshot;
-	struct error err;
-	int fd;
-
-	policy_init(&policy);
-	for (; *words != NULL; words++) {
-		struct rule rule;
-		bool deny = **words == '-';
-
-		if (strcmp(*words, "ech") == 0) {
-			policy.ech = POLICY_ECH_DENY;
-			policy.ech_set = true;
-			continue;
-		}
-		if (rule_parse(deny ? RULE_DENY : RULE_ALLOW, *words + (deny ? 1 : 0), &rule, &err) < 0)
-			fail_msg("%s", err.text);
-		assert_int_equal(policy_add(&policy, &rule, &err), 0);
-	}
-	fd = snapshot_compile(&policy, &err);
-	assert_true(fd >= 0);
-	snapshot = snapshot_open(fd, &err);
-	assert_non_null(snapshot);
-	close(fd);
-	policy_free(&policy);
-	return snapshot;
-}
-
 static inline void
 lab_edit(struct lab *lab, const char *const *words, struct msg_policy_done *ret_done)
 {
 	memset(ret_done, 0, sizeof(*ret_done));
 	snapshot_free(lab->sandbox.policy);
-	lab->sandbox.policy = lab_policy(words);
+	lab->sandbox.policy = snapshot_of_words(words);
 	lab->sandbox.generation++;
 	proxy_rejudge(&lab->sandbox, REASON_REVOKED, true, ret_done);
 }
@@ -203,7 +172,7 @@ lab_open(struct lab *lab, uint16_t port, const char *const *rules)
 	lab->sandbox.gateway = &lab->far->gateway;
 	lab->sandbox.id = 7;
 	lab->sandbox.generation = 3;
-	lab->sandbox.policy = lab_policy(rules);
+	lab->sandbox.policy = snapshot_of_words(rules);
 	far_end_account(lab->far, &lab->sandbox);
 	lab_lease(lab, "good.example.com", ORIGIN4);
 	lab_lease(lab, "good.example.com", ORIGIN6);

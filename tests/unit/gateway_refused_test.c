@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/unit/gateway_far_end.h"
+#include "tests/unit/gateway_snapshot.h"
 
 #include "gateway/nflog.h"
 
@@ -112,28 +113,6 @@ struct fixture {
 	int kernel;
 };
 
-/* A policy that names UDP port 5000 and nothing else. */
-static struct snapshot *
-policy_with_udp(void)
-{
-	struct policy policy;
-	struct rule rule;
-	struct snapshot *snapshot;
-	struct error err;
-	int fd;
-
-	policy_init(&policy);
-	assert_int_equal(rule_parse(RULE_ALLOW, "voice.example.net:5000/udp", &rule, &err), 0);
-	assert_int_equal(policy_add(&policy, &rule, &err), 0);
-	fd = snapshot_compile(&policy, &err);
-	assert_true(fd >= 0);
-	snapshot = snapshot_open(fd, &err);
-	assert_non_null(snapshot);
-	close(fd);
-	policy_free(&policy);
-	return snapshot;
-}
-
 static void
 fixture_open(struct fixture *f)
 {
@@ -143,7 +122,7 @@ fixture_open(struct fixture *f)
 	f->far = far_end_new();
 	f->sandbox.gateway = &f->far->gateway;
 	f->sandbox.id = clock_real_us();
-	f->sandbox.policy = policy_with_udp();
+	f->sandbox.policy = snapshot_of_words((const char *const[]){"voice.example.net:5000/udp", NULL});
 	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
 	f->kernel = fds[1];
 	far_end_account(f->far, &f->sandbox);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "gateway/gateway.h"
 #include "gateway/repolicy.h"
+#include "tests/unit/gateway_snapshot.h"
 
 #include <netinet/in.h>
 #include <setjmp.h>
@@ -59,22 +60,14 @@ broken_handler(struct ipc *ipc, const char *why)
 static struct snapshot *
 compiled(const char *rules)
 {
-	struct snapshot *snapshot;
 	struct policy policy;
 	struct error err;
 	char text[1024];
-	int fd;
 
 	snprintf(text, sizeof(text), "version: 1\n%s", rules);
 	policy_init(&policy);
 	assert_int_equal(policy_parse(text, strlen(text), "test.yaml", &policy, &err), 0);
-	fd = snapshot_compile(&policy, &err);
-	assert_true(fd >= 0);
-	snapshot = snapshot_open(fd, &err);
-	assert_non_null(snapshot);
-	close(fd);
-	policy_free(&policy);
-	return snapshot;
+	return snapshot_of_own(&policy);
 }
 
 static void

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The UDP relay between three network namespaces of its own: a sandbox, a host and an origin beyond it. */
 #include "tests/unit/gateway_far_end.h"
+#include "tests/unit/gateway_snapshot.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -117,32 +118,6 @@ struct fixture {
 	int guest, origin;
 };
 
-static struct snapshot *
-policy_of(const char *const *words)
-{
-	struct policy policy;
-	struct snapshot *snapshot;
-	struct error err;
-	int fd;
-
-	policy_init(&policy);
-	for (; *words != NULL; words++) {
-		struct rule rule;
-		bool deny = **words == '-';
-
-		if (rule_parse(deny ? RULE_DENY : RULE_ALLOW, *words + (deny ? 1 : 0), &rule, &err) < 0)
-			fail_msg("%s", err.text);
-		assert_int_equal(policy_add(&policy, &rule, &err), 0);
-	}
-	fd = snapshot_compile(&policy, &err);
-	assert_true(fd >= 0);
-	snapshot = snapshot_open(fd, &err);
-	assert_non_null(snapshot);
-	close(fd);
-	policy_free(&policy);
-	return snapshot;
-}
-
 static void
 lease(struct fixture *f, const char *name_text, const char *addr_text, uint32_t lifetime_s)
 {
@@ -169,7 +144,7 @@ fixture_open(struct fixture *f, const char *const *rules)
 	f->sandbox.generation = 3;
 	f->sandbox.guest4 = addr_of(GUEST4);
 	f->sandbox.guest6 = addr_of(GUEST6);
-	f->sandbox.policy = policy_of(rules);
+	f->sandbox.policy = snapshot_of_words(rules);
 	lease(f, "voice.example.net", ORIGIN4, 600);
 	far_end_account(f->far, &f->sandbox);
 	assert_int_equal(udp_attach(&f->sandbox), 0);
@@ -518,7 +493,7 @@ case_F_33_policy_edit_cuts(void **state)
 		udp_rejudge(&f.sandbox, REASON_REVOKED, true, done);
 		assert_int_equal(done->cut_count, 0);
 		snapshot_free(f.sandbox.policy);
-		f.sandbox.policy = policy_of(i == 0 ? other : address);
+		f.sandbox.policy = snapshot_of_words(i == 0 ? other : address);
 		udp_rejudge(&f.sandbox, REASON_REVOKED, true, done);
 		assert_int_equal(done->cut_count, 1);
 		assert_int_equal(done->cut[0].dport, PORT);

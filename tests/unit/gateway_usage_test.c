@@ -2,6 +2,7 @@
 /* What was used: raised and never lowered, bounded, pruned with the policy, and the same at the other end of a channel. */
 #include "gateway/usage.h"
 #include "gateway/window.h"
+#include "tests/unit/gateway_snapshot.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -67,9 +68,7 @@ static struct snapshot *
 compiled(const char *const *words)
 {
 	struct policy policy;
-	struct snapshot *snapshot;
 	struct error err;
-	int fd;
 
 	policy_init(&policy);
 	for (; *words != NULL; words++) {
@@ -79,13 +78,7 @@ compiled(const char *const *words)
 		rule.uses = 5;
 		assert_int_equal(policy_add(&policy, &rule, &err), 0);
 	}
-	fd = snapshot_compile(&policy, &err);
-	assert_true(fd >= 0);
-	snapshot = snapshot_open(fd, &err);
-	assert_non_null(snapshot);
-	close(fd);
-	policy_free(&policy);
-	return snapshot;
+	return snapshot_of_own(&policy);
 }
 
 static void
