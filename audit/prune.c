@@ -87,6 +87,35 @@ prune_extend(sqlite3 *db, const struct prune_limits *limits, struct prune_segmen
 	return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
+/* Sealed in the future, when the clock was ahead: it is at least as old as whatever was sealed after it. */
+static int
+prune_is_followed_by_old(sqlite3 *db, const struct prune_limits *limits, int64_t through, bool *ret_old)
+{
+	static const char sql[] =
+	    "SELECT 1 FROM seals WHERE last_seq > ?1 AND ts < ?2 AND n < (SELECT max(n) FROM seals)";
+	sqlite3_stmt *stmt;
+	int rc = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
+
+	if (rc != SQLITE_OK)
+		return rc;
+	sqlite3_bind_int64(stmt, 1, through);
+	sqlite3_bind_int64(stmt, 2, limits->before_us);
+	rc = sqlite3_step(stmt);
+	*ret_old = rc == SQLITE_ROW;
+	sqlite3_finalize(stmt);
+	return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* Is what ends with through old enough to go? */
+static int
+prune_is_old(sqlite3 *db, const struct prune_limits *limits, const struct prune_segment *segment, bool *ret_old)
+{
+	*ret_old = limits->before_us != 0 && segment->sealed_us < limits->before_us;
+	if (*ret_old || limits->before_us == 0 || segment->sealed_us <= limits->now_us)
+		return SQLITE_OK;
+	return prune_is_followed_by_old(db, limits, segment->through, ret_old);
+}
+
 int
 prune_find(sqlite3 *db, const struct prune_limits *limits, struct prune_segment *ret_segment, bool *ret_due)
 {
@@ -110,8 +139,9 @@ prune_find(sqlite3 *db, const struct prune_limits *limits, struct prune_segment 
 	if (rc == SQLITE_ROW) {
 		struct prune_segment segment = {
 		    .through = sqlite3_column_int64(stmt, 0), .sealed_us = sqlite3_column_int64(stmt, 1)};
-		bool old = limits->before_us != 0 && segment.sealed_us < limits->before_us;
+		bool old = false;
 
+		rc = prune_is_old(db, limits, &segment, &old);
 		segment.for_size = !old && limits->bytes_max != 0 && bytes > limits->bytes_max &&
 		    sqlite3_column_int64(stmt, 2) >= SEAL_LINKS;
 		*ret_due = old || segment.for_size;
@@ -119,9 +149,9 @@ prune_find(sqlite3 *db, const struct prune_limits *limits, struct prune_segment 
 			*ret_segment = segment;
 	}
 	sqlite3_finalize(stmt);
-	if (*ret_due)
+	if (*ret_due && rc == SQLITE_OK)
 		return prune_extend(db, limits, ret_segment);
-	return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+	return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
 /* Run sql for its effect; :through is bound. Adds the rows it changed. */

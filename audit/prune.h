@@ -13,6 +13,7 @@
 /* What may be kept. */
 struct prune_limits {
 	int64_t before_us;  /* segments sealed before this are dropped; 0: however old */
+	int64_t now_us;     /* one that was sealed after this was so by a wrong clock */
 	uint64_t bytes_max; /* and the oldest while more of the file than this is in use; 0: however large */
 };
 

@@ -150,7 +150,8 @@ prune_before_us(struct store *store)
 static int
 prune_step(struct store *store)
 {
-	struct prune_limits limits = {.bytes_max = prune.keep_bytes, .before_us = prune_before_us(store)};
+	struct prune_limits limits = {
+	    .bytes_max = prune.keep_bytes, .before_us = prune_before_us(store), .now_us = clock_real_us()};
 	struct prune_segment segment;
 	struct error err;
 	int rc;

@@ -114,7 +114,7 @@ prune_check_chain(void)
 static void
 test_old_segments_go_whole_and_the_chain_goes_on(void **state)
 {
-	struct prune_limits limits = {.before_us = INT64_MAX};
+	struct prune_limits limits = {.before_us = INT64_MAX, .now_us = INT64_MAX};
 	struct prune_segment last;
 	struct store *store = prune_open();
 	struct record record = fixture_sandbox(FIXTURE_SANDBOX, "task");
@@ -177,7 +177,7 @@ test_nothing_goes_before_its_time(void **state)
 static void
 test_small_segments_go_together(void **state)
 {
-	struct prune_limits limits = {.before_us = INT64_MAX};
+	struct prune_limits limits = {.before_us = INT64_MAX, .now_us = INT64_MAX};
 	struct prune_segment last;
 	struct store *store = prune_open();
 
@@ -202,6 +202,30 @@ test_small_segments_go_together(void **state)
 	prune_fill(store, 1000, 1500);
 	prune_seal(store);
 	assert_int_equal(prune_all(store, &limits, &last), 1);
+	store_close(store);
+}
+
+/* A clock that was a hundred years ahead for a while must not keep the log for a hundred years. */
+static void
+test_what_was_sealed_in_the_future_goes_with_what_came_later(void **state)
+{
+	struct prune_limits limits = {.before_us = 0};
+	struct prune_segment last;
+	struct store *store = prune_open();
+
+	(void)state;
+	for (uint64_t i = 1; i <= 400; i += 100) {
+		prune_fill(store, i, i + 99);
+		prune_seal(store);
+	}
+	fixture_shell("sqlite3 \"$DB\" 'UPDATE seals SET ts = CASE n WHEN 2 THEN 9000 ELSE n * 10 END'");
+	limits.now_us = 100;
+	limits.before_us = 25;
+	assert_int_equal(prune_all(store, &limits, &last), 1); /* nothing is known of the second */
+	assert_int_equal(last.through, 200);
+	limits.before_us = 35;
+	assert_int_equal(prune_all(store, &limits, &last), 2);
+	assert_int_equal(last.through, 600);
 	store_close(store);
 }
 
@@ -237,7 +261,7 @@ test_size_drops_the_oldest_until_it_fits(void **state)
 static void
 test_a_sandbox_goes_with_the_last_that_speaks_of_it(void **state)
 {
-	struct prune_limits limits = {.before_us = INT64_MAX};
+	struct prune_limits limits = {.before_us = INT64_MAX, .now_us = INT64_MAX};
 	struct prune_segment last;
 	struct store *store = prune_open();
 	struct record record = fixture_sandbox(FIXTURE_SANDBOX, "gone");
@@ -270,7 +294,7 @@ test_a_sandbox_goes_with_the_last_that_speaks_of_it(void **state)
 static void
 test_an_undone_prune_leaves_all(void **state)
 {
-	struct prune_limits limits = {.before_us = INT64_MAX};
+	struct prune_limits limits = {.before_us = INT64_MAX, .now_us = INT64_MAX};
 	struct prune_segment segment;
 	struct store *store = prune_open();
 	struct error err;
@@ -294,6 +318,7 @@ main(void)
 	    PRUNE_TEST(test_old_segments_go_whole_and_the_chain_goes_on),
 	    PRUNE_TEST(test_nothing_goes_before_its_time),
 	    PRUNE_TEST(test_small_segments_go_together),
+	    PRUNE_TEST(test_what_was_sealed_in_the_future_goes_with_what_came_later),
 	    PRUNE_TEST(test_size_drops_the_oldest_until_it_fits),
 	    PRUNE_TEST(test_a_sandbox_goes_with_the_last_that_speaks_of_it),
 	    PRUNE_TEST(test_an_undone_prune_leaves_all),

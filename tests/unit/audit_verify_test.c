@@ -830,7 +830,7 @@ test_a_beginning_before_the_clock_was_set_back(void **state)
 static int64_t
 prune_segment(struct store *store)
 {
-	const struct prune_limits limits = {.before_us = INT64_MAX};
+	const struct prune_limits limits = {.before_us = INT64_MAX, .now_us = INT64_MAX};
 	struct prune_segment segment;
 	char detail[64];
 	struct error err;
@@ -973,7 +973,7 @@ test_pruning_that_nothing_signed_tells_of(void **state)
 static void
 test_retention_notices_pruning_that_nobody_told_of(void **state)
 {
-	const struct prune_limits limits = {.before_us = INT64_MAX};
+	const struct prune_limits limits = {.before_us = INT64_MAX, .now_us = INT64_MAX};
 	struct prune_segment segment;
 	struct store *store;
 	struct error err;
