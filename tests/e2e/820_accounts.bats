@@ -209,3 +209,63 @@ nothing_lost() {
 	bounded "$crash"
 	nothing_lost
 }
+
+# Something that befalls them: befall WHAT
+befall() {
+	case $1 in
+	again) # the same name, another sandbox
+		postern detach rest1
+		postern attach rest1 --netns /run/netns/pl-guest-rest1 --policy "$LAB/tmp/rest1.yaml"
+		;;
+	gateway | auditor | control) role_signal KILL "$1" ;;
+	silence) # of the log, for less time than it takes to give it up
+		role_signal STOP auditor
+		sleep 0.5
+		role_signal CONT auditor
+		;;
+	lock) # and for more
+		sqlite3 "$DB" '.timeout 5000' 'BEGIN IMMEDIATE' '.shell sleep 3' 'COMMIT'
+		;;
+	edit)
+		postern deny rest2 news.lab-site.org
+		postern policy apply rest2 "$LAB/tmp/rest2.yaml" || true
+		;;
+	stop)
+		posternd_stop
+		posternd_start
+		;;
+	crash)
+		posternd_kill9_all
+		posternd_start
+		;;
+	esac
+	wait_for 20 all_ready || fail "after $1"
+}
+
+@test "F-12, F-22, F-25: what a guest leaves half done while everything goes wrong has one record each" {
+	local seed=${SEED:-$RANDOM} what
+	echo "SEED=$seed brings the same again"
+	box rest1
+	box rest2
+	background guest rest1 "$LAB_DIR/restless.py" "$seed.1" "$GATEWAY4" "$NET4.$WEB" "$NET4.$ECHO"
+	background guest rest2 "$LAB_DIR/restless.py" "$seed.2" "$GATEWAY4" "$NET4.$WEB" "$NET4.$ECHO"
+	for what in $(printf '%s\n' again again gateway auditor control silence lock edit stop crash |
+		shuf --random-source=<(yes "$seed")); do
+		echo "$what"
+		sleep 0.3
+		befall "$what"
+	done
+	sleep 1
+	postern detach rest1
+	postern detach rest2
+	background_end
+	ip netns del pl-guest-rest1
+	ip netns del pl-guest-rest2
+	settled() { (($(sql "SELECT count(*) FROM accounts a WHERE final = 0 AND id = (SELECT max(id) FROM accounts WHERE
+		sandbox_id = a.sandbox_id)") == 0)); }
+	wait_for 15 settled
+	nothing_lost
+	equal "attempts that were recorded" 1 "$(sql "SELECT min(connections) > 0 AND min(queries) > 0 FROM (SELECT sum(connections) AS
+		connections, sum(queries) AS queries FROM accounts a JOIN sandboxes s ON s.id = a.sandbox_id
+		WHERE s.name LIKE 'rest%' GROUP BY s.name)")"
+}
