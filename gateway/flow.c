@@ -6,12 +6,13 @@
  * is complete; everything read stays in flow->in. Then comes the verdict, once. Refused: one complete record, and the
  * guest is told at once. Allowed: the record and the connect to exactly the original destination go off together
  * (OPENING), and only when the record is durable and the origin has answered do the bytes in flow->in go out, each
- * once, and splicing begins (RELAYING). FLOW_HTTP keeps reading the guest's direction for as long as the connection
- * lives (gateway/flow_http.c); the other direction is always spliced.
+ * once, and splicing begins (RELAYING). FLOW_TLS waits with the guest's direction until the origin has answered its hello
+ * (gateway/flow_retry.c). FLOW_HTTP keeps reading the guest's direction for as long as the connection lives
+ * (gateway/flow_http.c); the other direction is always spliced.
  *
- * Trust. Everything the guest sends is hostile and is read by tls_hello.c and http_request.c only; everything the origin
- * sends is passed on unread. The sockaddr handed to connect(2) is judged by addr_verdict right before, whatever was
- * judged earlier.
+ * Trust. Everything the guest sends is hostile and is read by tls_hello.c, flow_retry.c and http_request.c only; everything
+ * the origin sends is passed on unread, but for a look at how an answer begins that decides what the guest says next. The
+ * sockaddr handed to connect(2) is judged by addr_verdict right before, whatever was judged earlier.
  *
  * Events are level-triggered. Each direction waits for one thing at a time (relay.h), and only that is watched, so that
  * a blocked side causes no wake-ups. EPOLLHUP cannot be masked and is reported for good once a socket has seen FIN both
@@ -132,6 +133,7 @@ flow_end(struct flow *flow, enum end_reason end, enum verdict verdict, enum reas
 	relay_clear(&flow->back);
 	flow_buffer_free(flow);
 	flow_drop_hello(flow);
+	flow_retry_free(flow);
 	free(flow->http);
 	flow->http = NULL;
 	if (flow->next != NULL)
@@ -174,7 +176,11 @@ flow_establish(struct flow *flow)
 {
 	loop_timer_stop(flow_loop(flow), &flow->timer);
 	flow->state = FLOW_RELAYING;
-	if (flow->mode != FLOW_HTTP)
+	if (flow->retry != NULL && !flow_retry_start(flow)) {
+		flow_end(flow, END_ERROR, VERDICT_FAILED, REASON_INTERNAL_ERROR, true);
+		return;
+	}
+	if (flow->mode == FLOW_RAW)
 		flow_buffer_to_prefix(flow);
 	flow_pump(flow, true, true);
 }
@@ -394,9 +400,20 @@ flow_pump(struct flow *flow, bool out, bool back)
 		else
 			back = false;
 	}
+	/* The origin's answer to a hello decides whether the guest's next bytes are a second one. */
+	if (back && flow->retry != NULL && !flow->retry->wanted) {
+		if (flow_retry_answer(flow))
+			out = true;
+		else
+			back = false;
+	}
+	if (flow->state != FLOW_RELAYING)
+		return;
 	if (out && flow->http != NULL)
 		flow_http_pump(flow);
-	if (out && flow->state == FLOW_RELAYING && flow->http == NULL)
+	if (out && flow->retry != NULL)
+		flow_retry_pump(flow);
+	if (out && flow->state == FLOW_RELAYING && flow->http == NULL && flow->retry == NULL)
 		relay_pump(&flow->out, flow->guest_fd, flow->origin_fd);
 	if (flow->state != FLOW_RELAYING)
 		return;
@@ -511,7 +528,10 @@ flow_timer_handler(struct loop_timer *timer)
 		flow_end(flow, END_REFUSED, VERDICT_DENIED, REASON_INTERNAL_ERROR, false); /* recorded before */
 		break;
 	case FLOW_RELAYING:
-		flow_http_late(flow);
+		if (flow->retry != NULL)
+			flow_retry_late(flow);
+		else
+			flow_http_late(flow);
 		break;
 	case FLOW_ENDED:
 		break;

@@ -104,6 +104,19 @@ struct flow_http {
 	bool pending;        /* another host's request was allowed; its record is under way */
 };
 
+/* FLOW_TLS: what the first hello said, until it is known whether a second one will, and the second one. */
+struct flow_retry {
+	size_t first_len; /* of the first hello, with its record headers */
+	enum tls_hello_sni sni;
+	struct name name;
+	bool ech;
+	bool wanted;            /* the origin's answer asks for a second one; before, that answer is awaited */
+	bool partial;           /* less than the start of an answer was there once; SO_RCVLOWAT waits for all of it */
+	bool found;             /* the second one begins behind skipped bytes */
+	size_t skipped;         /* of flow->in: whole records before it */
+	struct tls_hello hello; /* the second one */
+};
+
 struct flow {
 	struct flow *next, **link; /* in list */
 	struct flow_list *list;    /* NULL once ENDED */
@@ -132,6 +145,7 @@ struct flow {
 	struct meter_ticket ticket; /* held while a record is open */
 
 	struct tls_hello *hello;    /* FLOW_TLS while READING; owned */
+	struct flow_retry *retry;   /* FLOW_TLS from the verdict until the flow is opaque; owned */
 	struct flow_http *http;     /* FLOW_HTTP until the flow is opaque; owned */
 	struct flow_buffer in;      /* guest's bytes not passed on yet */
 	size_t lingered;            /* LINGERING: bytes dropped */
@@ -216,6 +230,21 @@ bool flow_meter_count(struct flow *flow);
 void flow_tls_read(struct flow *flow);
 /* READING: deadline, or the guest went away, before the hello was complete. */
 void flow_tls_incomplete(struct flow *flow, const char *detail);
+
+/* flow_retry.c: the second hello of FLOW_TLS. */
+
+/* READING, the first hello is done: keep what the second one must say again. False without memory. */
+bool flow_retry_expect(struct flow *flow);
+void flow_retry_free(struct flow *flow);
+/* The first hello goes out, and nothing behind it. False without memory. */
+bool flow_retry_start(struct flow *flow);
+/* RELAYING: write it, read and hold what comes behind, judge a second hello when one is wanted. Sets flow->out.status, or
+ * ends the flow, or frees flow->retry: the flow is opaque then. */
+void flow_retry_pump(struct flow *flow);
+/* RELAYING, not wanted yet: look at the origin's first bytes. True when that is decided; the flow may have ended. */
+bool flow_retry_answer(struct flow *flow);
+/* RELAYING: the timer ran out on a second hello. Ends the flow. */
+void flow_retry_late(struct flow *flow);
 
 /* flow_http.c: the client's direction of FLOW_HTTP. */
 

@@ -36,6 +36,8 @@ flow_tls_judge(struct flow *flow)
 	    NAME_SOURCE_SNI, REASON_SNI_MISSING);
 	if (verdict.verdict == VERDICT_ALLOWED && hello->ech && snapshot_ech(flow->sandbox->policy) == POLICY_ECH_DENY)
 		verdict = flow_verdict(VERDICT_DENIED, REASON_ECH, NULL);
+	if (verdict.verdict == VERDICT_ALLOWED && !flow_retry_expect(flow))
+		verdict = flow_verdict(VERDICT_FAILED, REASON_INTERNAL_ERROR, "out of memory");
 	if (verdict.verdict == VERDICT_ALLOWED)
 		flow_open(flow, &verdict, &said);
 	else

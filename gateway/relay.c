@@ -192,6 +192,22 @@ relay_copy(struct relay_way *way, int source, int sink)
 }
 
 enum relay_status
+relay_pump_prefix(struct relay_way *way, int sink)
+{
+	int rc;
+
+	do {
+		rc = relay_flush(way, sink);
+	} while (rc == -EINTR);
+	if (rc == 0)
+		return RELAY_READING;
+	if (rc == -EAGAIN)
+		return RELAY_WRITING;
+	way->sys_errno = -rc;
+	return RELAY_SINK_FAILED;
+}
+
+enum relay_status
 relay_pump(struct relay_way *way, int source, int sink)
 {
 	size_t moved = 0;

@@ -257,6 +257,44 @@ TABLE
 	matches "at the far side" "this came early" "$(cat "$LAB/tmp/s_server")"
 }
 
+# bats test_tags=smoke
+@test "D-02: a server that asks for a second hello gets one for the same name, and no other" {
+	sleep 60 3>&- 4>&- | nsenter --net=/run/netns/pl-internet -- openssl s_server -accept "$NET4.$ECHO:443" -cert "$LAB/tls/server.crt" \
+		-key "$LAB/tls/server.key" -tls1_3 -naccept 5 >"$LAB/tmp/s_server" 2>&1 3>&- 4>&- &
+	wait_for 5 internet bash -c "ss -Hltn 'src $NET4.$ECHO:443' | grep -q ."
+	guest tls dig +short echo.lab-site.org >/dev/null
+	cat >"$LAB/tmp/retry.py" <<-'PYTHON'
+		import os, socket, struct, sys
+		sys.path.insert(0, sys.argv[1])
+		import hello as h
+		ALLOWED = "echo.lab-site.org"
+		share = h.ext(h.KEY_SHARE, h.vec16(struct.pack(">HH", 29, 32) + os.urandom(32)))
+		change = h.record(b"\x01", kind=20, version=0x0303)
+		# In answer to the request, with the first hello, and behind early data.
+		for name, first, before in ((ALLOWED, b"", change), ("www.lab-b.net", b"", change), ("bytes.lab-site.org", b"", b""),
+		                            ("www.lab-b.net", change + h.hello("www.lab-b.net", share), b""),
+		                            ("www.lab-b.net", h.record(b"early", kind=23) + h.hello("www.lab-b.net", share), b"")):
+		    with socket.create_connection((sys.argv[2], 443), timeout=5) as sock:
+		        sock.sendall(h.hello(ALLOWED, h.ext(h.KEY_SHARE, h.vec16(b""))) + first)
+		        try:
+		            answer = sock.recv(65536)
+		            assert answer[11:15].hex() == "cf21ad74", answer
+		            if not first:
+		                sock.sendall(before + h.hello(name, share))
+		            answer = sock.recv(65536)
+		            print(name, "server hello" if b"\x02\0\0" in answer and len(answer) > 500 else f"{len(answer)} bytes")
+		        except ConnectionResetError:
+		            print(name, "reset")
+	PYTHON
+	run -0 guest tls /usr/bin/python3 "$LAB/tmp/retry.py" "$LAB_DIR" "$NET4.$ECHO"
+	equal "answers" "$(printf '%s\n' "echo.lab-site.org server hello" "www.lab-b.net reset" "bytes.lab-site.org reset" \
+		"www.lab-b.net reset" "www.lab-b.net reset")" "$output"
+	[[ $(grep -c www.lab-b.net "$LAB/tmp/s_server") == 0 ]]
+	log_has tls '.reason == "sni_mismatch" and .name == "bytes.lab-site.org" and (.detail // "" | contains("second hello"))'
+	refused() { [[ $(log_count tls '.reason == "sni_mismatch" and .name == "www.lab-b.net" and .dst == "45.45.45.30"') == 3 ]]; }
+	wait_for 5 refused
+}
+
 @test "D-13: SSLv2, SSLv3 and hellos without extensions" {
 	cases tls hello bytes.lab-site.org:443 <<'TABLE'
 # An SSLv2 hello, alone and one that offers TLS.

@@ -12,6 +12,7 @@ TCP behaviours:
   cut       likewise, but then resets the connection
   http      HTTP/1.1: answers each request with a JSON line of method, path, host, body size and hash
   websocket HTTP Upgrade, then echoes messages
+  answered  like digest, but says "!" as soon as something came, as a TLS server answers a hello before it hears more
   trap      like digest, but answers at once; for addresses that nobody may reach
 UDP behaviours: udp-echo, udp-trap.
 
@@ -132,6 +133,12 @@ def digest(c):
     while c.read():
         pass
     c.write(f"{c.count} {c.hash.hexdigest()}\n".encode())
+
+
+def answered(c):
+    if c.read():
+        c.write(b"!")
+        digest(c)
 
 
 def farewell(c):
@@ -283,7 +290,7 @@ def websocket(c):
             break
 
 
-BEHAVIOURS = {"echo": echo, "first": first, "digest": digest, "farewell": farewell, "reset": reset, "blob": blob, "cut": cut,
+BEHAVIOURS = {"echo": echo, "first": first, "digest": digest, "answered": answered, "farewell": farewell, "reset": reset, "blob": blob, "cut": cut,
               "http": http_server, "websocket": websocket, "trap": trap}
 
 

@@ -120,7 +120,14 @@ case_D_23_hello_and_early_data_once(void **state)
 			lab_close(&lab);
 			continue;
 		}
-		lab_expect(&lab, origin, bytes, len + 10);
+		/* The hello; what is behind it when the origin has begun to answer. */
+		lab_expect(&lab, origin, bytes, len);
+		lab_expect_quiet(&lab);
+		lab_send(&lab, origin, "\x16\3", 2);
+		assert_int_equal(lab_recv(&lab, origin), -EAGAIN);
+		lab_send(&lab, origin, "\3answer that asks for no second hello, and is longer than one", 61);
+		assert_int_equal(lab_recv(&lab, guest), 63);
+		lab_expect(&lab, origin, "early data", 10);
 		lab_send(&lab, guest, "more", 4);
 		lab_expect(&lab, origin, "more", 4);
 		open = lab_expect_opened(&lab, 1);
@@ -130,6 +137,175 @@ case_D_23_hello_and_early_data_once(void **state)
 		close(guest);
 		close(origin);
 		lab_settle(&lab);
+		lab_close(&lab);
+	}
+}
+
+/* What an origin says that wants another hello: RFC 8446 section 4.1.3. */
+static const uint8_t retry_request[] = {0x16, 3, 3, 0, 42, 2, 0, 0, 38, 3, 3, 0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61,
+    0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e,
+    0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c, 0, 0x13, 1, 0};
+
+/* A change of cipher and some early data, as they may stand before a second hello. */
+static const uint8_t retry_before[] = {0x14, 3, 3, 0, 1, 1, 0x17, 3, 3, 0, 4, 'd', 'a', 't', 'a'};
+
+/* A guest whose hello was answered by a request for another one, which it may have said by then. */
+static void
+retry_open(struct lab *lab, const uint8_t *said, size_t len, bool early, int *ret_guest, int *ret_origin)
+{
+	uint8_t bytes[1024];
+	size_t first = lab_hello(bytes, "good.example.com", false);
+
+	lab_open(lab, 443, good);
+	*ret_guest = lab_dial(lab, ORIGIN4);
+	memcpy(bytes + first, said, early ? len : 0);
+	lab_send(lab, *ret_guest, bytes, first + (early ? len : 0));
+	*ret_origin = lab_accept(lab);
+	assert_true(*ret_origin >= 0);
+	lab_expect(lab, *ret_origin, bytes, first);
+	/* The request comes in two pieces. */
+	lab_send(lab, *ret_origin, retry_request, 20);
+	assert_int_equal(lab_recv(lab, *ret_guest), -EAGAIN);
+	lab_send(lab, *ret_origin, retry_request + 20, sizeof(retry_request) - 20);
+	if (early)
+		return;
+	lab_expect(lab, *ret_guest, retry_request, sizeof(retry_request));
+	for (size_t at = 0, n = len / 2; at < len; at += n, n = len - at)
+		lab_send(lab, *ret_guest, said + at, n);
+}
+
+/* The second hello says the same name, in whatever case: all of it arrives, and the connection goes on. */
+static void
+second_hello_of_the_same_name(void **state)
+{
+	uint8_t said[512];
+	size_t len = sizeof(retry_before);
+	struct lab lab;
+	int guest, origin;
+
+	(void)state;
+	memcpy(said, retry_before, len);
+	len += lab_hello(said + len, "Good.Example.com.", false);
+	for (int early = 0; early < 2; early++) {
+		retry_open(&lab, said, len, early != 0, &guest, &origin);
+		lab_expect(&lab, origin, said, len);
+		if (early)
+			lab_expect(&lab, guest, retry_request, sizeof(retry_request));
+		lab_send(&lab, guest, "more", 4);
+		lab_expect(&lab, origin, "more", 4);
+		lab_send(&lab, origin, "less", 4);
+		lab_expect(&lab, guest, "less", 4);
+		close(guest);
+		assert_int_equal(lab_recv(&lab, origin), 0);
+		close(origin);
+		lab_settle(&lab);
+		assert_int_equal(lab_expect_closed(&lab, 1, END_FIN)->bytes_out,
+		    len + 4 + lab_hello(said + len, "good.example.com", false));
+		lab_close(&lab);
+	}
+}
+
+/* Another name, none, an encrypted one, something else: nothing of it arrives, and it is on record. */
+static void
+second_hello_of_another_name(void **state)
+{
+	static const struct {
+		const char *sni;
+		bool ech;
+		enum reason reason;
+	} rows[] = {
+	    {"evil.example.com", false, REASON_SNI_MISMATCH}, {"other.example.com", false, REASON_SNI_MISMATCH},
+	    {NULL, false, REASON_SNI_MISMATCH}, {"5.6.7.8", false, REASON_SNI_MISMATCH},
+	    {"good.example.com", true, REASON_TLS_MALFORMED}, {"", false, REASON_TLS_MALFORMED}, /* no hello */
+	};
+	const struct record *last = NULL;
+	uint8_t said[512];
+	struct lab lab;
+	int guest, origin;
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *sni = rows[i / 2].sni;
+		size_t len = sizeof(retry_before);
+
+		memcpy(said, retry_before, len);
+		if (sni != NULL && *sni == '\0')
+			memcpy(said + len, "\x16\3\3\0\4\x10\0\0\0", 9), len += 9;
+		else
+			len += lab_hello(said + len, sni, rows[i / 2].ech);
+		retry_open(&lab, said, len, i % 2 != 0, &guest, &origin);
+		assert_int_equal(lab_recv(&lab, origin), -ECONNRESET);
+		lab_expect_closed(&lab, 1, END_NEXT_HOST);
+		assert_int_equal(far_end_count(lab.far, RECORD_FLOW_OPEN, &last), 2);
+		assert_int_equal(last->flow.verdict, VERDICT_DENIED);
+		assert_int_equal(last->flow.reason, rows[i / 2].reason);
+		if (sni != NULL)
+			assert_int_equal(last->flow.name_len, strlen(sni));
+		close(guest);
+		close(origin);
+		lab_close(&lab);
+	}
+}
+
+/* Half of a second hello: cut at its deadline, or when the guest has nothing more to say. Nothing of one: an end as any. */
+static void
+second_hello_unfinished(void **state)
+{
+	const struct record *last = NULL;
+	uint8_t said[512];
+	size_t len = lab_hello(said, "evil.example.com", false) - 1;
+	struct lab lab;
+	int guest, origin;
+
+	(void)state;
+	for (int how = 0; how < 3; how++) {
+		retry_open(&lab, said, how == 2 ? 0 : len, false, &guest, &origin);
+		assert_int_equal(lab_recv(&lab, origin), -EAGAIN);
+		if (how == 0)
+			far_end_pass(lab.far, GATEWAY_HEAD_MS + 1);
+		else
+			assert_int_equal(shutdown(guest, SHUT_WR), 0);
+		assert_int_equal(lab_recv(&lab, origin), how == 2 ? 0 : -ECONNRESET);
+		assert_int_equal(far_end_count(lab.far, RECORD_FLOW_OPEN, &last), how == 2 ? 1 : 2);
+		if (how != 2)
+			assert_int_equal(last->flow.reason, REASON_TLS_MALFORMED);
+		close(guest);
+		close(origin);
+		lab_close(&lab);
+	}
+}
+
+/* A guest that ends its side before the origin answers, with and without something held. */
+static void
+half_close_before_the_answer(void **state)
+{
+	uint8_t bytes[512];
+	size_t len = lab_hello(bytes, "good.example.com", false);
+	struct lab lab;
+	int guest, origin;
+
+	(void)state;
+	memcpy(bytes + len, "data", 4);
+	for (size_t held = 0; held <= 4; held += 4) {
+		lab_open(&lab, 443, good);
+		guest = lab_dial(&lab, ORIGIN4);
+		lab_send(&lab, guest, bytes, len + held);
+		assert_int_equal(shutdown(guest, SHUT_WR), 0);
+		origin = lab_accept(&lab);
+		lab_expect(&lab, origin, bytes, len);
+		if (held > 0) {
+			lab_expect_quiet(&lab);
+			lab_send(&lab, origin, "x", 1);
+			lab_expect(&lab, origin, "data", 4);
+			lab_expect(&lab, guest, "x", 1);
+		}
+		assert_int_equal(lab_recv(&lab, origin), 0);
+		lab_send(&lab, origin, "late", 4);
+		close(origin);
+		lab_expect(&lab, guest, "late", 4);
+		assert_int_equal(lab_recv(&lab, guest), 0);
+		lab_expect_closed(&lab, 1, END_FIN);
+		close(guest);
 		lab_close(&lab);
 	}
 }
@@ -879,6 +1055,10 @@ main(void)
 	    cmocka_unit_test(nothing_passes_before_the_record_is_durable),
 	    cmocka_unit_test(a_record_that_never_becomes_durable),
 	    cmocka_unit_test(case_D_23_hello_and_early_data_once),
+	    cmocka_unit_test(second_hello_of_the_same_name),
+	    cmocka_unit_test(second_hello_of_another_name),
+	    cmocka_unit_test(second_hello_unfinished),
+	    cmocka_unit_test(half_close_before_the_answer),
 	    cmocka_unit_test(case_D_01_no_sni),
 	    cmocka_unit_test(case_D_02_name_of_another_address),
 	    cmocka_unit_test(case_D_08_ech_denied),
