@@ -34,10 +34,17 @@ static int64_t gateway_stop_by_ms;
 static struct usage_table gateway_used;
 static int64_t gateway_used_id;
 
+static struct sandbox **
+gateway_bucket(int64_t id)
+{
+	/* Other bits than those by which the keeper chose this gateway. */
+	return &gateway.sandboxes[((uint64_t)id * UINT64_C(0x9e3779b97f4a7c15) >> 20) % GATEWAY_BUCKETS];
+}
+
 static struct sandbox *
 gateway_find(int64_t id)
 {
-	struct sandbox *sandbox = gateway.sandboxes;
+	struct sandbox *sandbox = *gateway_bucket(id);
 
 	while (sandbox != NULL && sandbox->id != id)
 		sandbox = sandbox->next;
@@ -138,8 +145,8 @@ gateway_sandbox_add(struct ipc_message *message)
 		return;
 	}
 	expiry_start(sandbox);
-	sandbox->next = gateway.sandboxes;
-	gateway.sandboxes = sandbox;
+	sandbox->next = *gateway_bucket(sandbox->id);
+	*gateway_bucket(sandbox->id) = sandbox;
 	gateway_answer(message->header.tag, ERROR_NONE, "");
 }
 
@@ -162,7 +169,7 @@ gateway_sandbox_del(struct ipc_message *message)
 {
 	const struct msg_sandbox *del = message->body;
 
-	for (struct sandbox **at = &gateway.sandboxes; *at != NULL; at = &(*at)->next) {
+	for (struct sandbox **at = gateway_bucket(del->id); *at != NULL; at = &(*at)->next) {
 		struct sandbox *sandbox = *at;
 
 		if (sandbox->id != del->id)
@@ -288,11 +295,13 @@ gateway_stop_handler(struct loop_timer *timer)
 static void
 gateway_stop(void)
 {
-	while (gateway.sandboxes != NULL) {
-		struct sandbox *sandbox = gateway.sandboxes;
+	for (size_t i = 0; i < GATEWAY_BUCKETS; i++) {
+		while (gateway.sandboxes[i] != NULL) {
+			struct sandbox *sandbox = gateway.sandboxes[i];
 
-		gateway.sandboxes = sandbox->next;
-		sandbox_free(sandbox, END_SHUTDOWN);
+			gateway.sandboxes[i] = sandbox->next;
+			sandbox_free(sandbox, END_SHUTDOWN);
+		}
 	}
 	gateway_stop_by_ms = clock_mono_ms() + GATEWAY_STOP_MS;
 	gateway_stop_timer.handler = gateway_stop_handler;

@@ -31,6 +31,8 @@
  * to each of the others. */
 #define GATEWAY_FLOWS_RESERVE 4096
 #define GATEWAY_FLOWS_FEW 32
+/* Lists of sandboxes: a few in each when the daemon has as many as it takes. */
+#define GATEWAY_BUCKETS 1024
 /* Descriptors that connections leave to all else: DNS of other sandboxes, what the keeper hands over, pipes. A quarter of
  * all where that is less. */
 #define GATEWAY_FDS_KEPT 1024
@@ -53,7 +55,7 @@ struct gateway {
 	struct gateway_resolver resolvers[GATEWAY_RESOLVERS_MAX];
 	size_t resolver_count;
 	struct dns_upstream *dns_upstream; /* owned by gateway/dns.c */
-	struct sandbox *sandboxes; /* list */
+	struct sandbox *sandboxes[GATEWAY_BUCKETS]; /* lists, by id: a message is about one, whatever their number */
 	int fd_top;                /* descriptors from here on are not for connections */
 	size_t flow_count;         /* kept by gateway/flow.c and gateway/udp_flow.c */
 	struct progress_queue progress; /* open records (gateway/progress.h) */
