@@ -65,11 +65,14 @@ int
 control_attachment_store(struct control *control, const struct control_sandbox *sandbox, struct error *err)
 {
 	char *text = control_attachment_format(sandbox);
-	int rc;
+	int rc = 0;
 
 	if (text == NULL)
 		return error_set(err, ERROR_SYSTEM, "out of memory");
-	rc = control_state_write(control->state_fd, sandbox->name, CONTROL_FILE_ATTACHMENT, text, strlen(text), err);
+	/* After a start all of them are as they were: to wait for the disk twice for each takes seconds. */
+	if (!control_state_holds(control->state_fd, sandbox->name, CONTROL_FILE_ATTACHMENT, text, strlen(text)))
+		rc = control_state_write(
+		    control->state_fd, sandbox->name, CONTROL_FILE_ATTACHMENT, text, strlen(text), err);
 	free(text);
 	return rc;
 }

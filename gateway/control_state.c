@@ -139,6 +139,71 @@ state_replace(int dir_fd, const char *file, const char *text, size_t len, struct
 	return 0;
 }
 
+static int
+state_read_fd(int fd, const char *file, struct control_text *ret_text, struct error *err)
+{
+	struct stat st;
+	size_t len = 0, size;
+	char *text;
+
+	if (fstat(fd, &st) < 0)
+		return state_sys(err, errno, "stat", file);
+	if (!S_ISREG(st.st_mode) || st.st_size < 0 || st.st_size > (off_t)STATE_FILE_MAX)
+		return error_set(err, ERROR_CORRUPT, "state: %s is no file of a sensible size", file);
+	size = (size_t)st.st_size;
+	text = malloc(size + 1);
+	if (text == NULL)
+		return state_sys(err, ENOMEM, "read", file);
+	while (len < size) {
+		ssize_t n = read(fd, text + len, size - len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			free(text);
+			return state_sys(err, n < 0 ? errno : EIO, "read", file);
+		}
+		len += (size_t)n;
+	}
+	text[len] = '\0';
+	*ret_text = (struct control_text){.text = text, .len = len};
+	return 0;
+}
+
+/* A missing file is no error: text stays NULL. */
+static int
+state_read_file(int dir_fd, const char *file, struct control_text *ret_text, struct error *err)
+{
+	int fd = openat(dir_fd, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int rc;
+
+	*ret_text = (struct control_text){0};
+	if (fd < 0)
+		return errno == ENOENT ? 0 : state_sys(err, errno, "open", file);
+	rc = state_check_owner(fd, file, err);
+	if (rc == 0)
+		rc = state_read_fd(fd, file, ret_text, err);
+	close(fd);
+	return rc;
+}
+
+bool
+control_state_holds(int dir_fd, const char *name, enum control_file which, const char *text, size_t len)
+{
+	struct control_text held = {0};
+	struct error err;
+	int folder;
+	bool same;
+
+	if (state_open_dir(dir_fd, name, &folder, &err) < 0)
+		return false;
+	same = state_read_file(folder, state_file_names[which], &held, &err) == 0 && held.text != NULL &&
+	    held.len == len && memcmp(held.text, text, len) == 0;
+	free(held.text);
+	close(folder);
+	return same;
+}
+
 int
 control_state_write(
     int dir_fd, const char *name, enum control_file which, const char *text, size_t len, struct error *err)
@@ -220,54 +285,6 @@ control_state_create(int dir_fd, const char *name, const struct control_files *f
 		rc = state_rename(dir_fd, fresh, name, err);
 	if (rc < 0)
 		state_remove_dir(dir_fd, fresh, NULL);
-	return rc;
-}
-
-static int
-state_read_fd(int fd, const char *file, struct control_text *ret_text, struct error *err)
-{
-	struct stat st;
-	size_t len = 0, size;
-	char *text;
-
-	if (fstat(fd, &st) < 0)
-		return state_sys(err, errno, "stat", file);
-	if (!S_ISREG(st.st_mode) || st.st_size < 0 || st.st_size > (off_t)STATE_FILE_MAX)
-		return error_set(err, ERROR_CORRUPT, "state: %s is no file of a sensible size", file);
-	size = (size_t)st.st_size;
-	text = malloc(size + 1);
-	if (text == NULL)
-		return state_sys(err, ENOMEM, "read", file);
-	while (len < size) {
-		ssize_t n = read(fd, text + len, size - len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0) {
-			free(text);
-			return state_sys(err, n < 0 ? errno : EIO, "read", file);
-		}
-		len += (size_t)n;
-	}
-	text[len] = '\0';
-	*ret_text = (struct control_text){.text = text, .len = len};
-	return 0;
-}
-
-/* A missing file is no error: text stays NULL. */
-static int
-state_read_file(int dir_fd, const char *file, struct control_text *ret_text, struct error *err)
-{
-	int fd = openat(dir_fd, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	int rc;
-
-	*ret_text = (struct control_text){0};
-	if (fd < 0)
-		return errno == ENOENT ? 0 : state_sys(err, errno, "open", file);
-	rc = state_check_owner(fd, file, err);
-	if (rc == 0)
-		rc = state_read_fd(fd, file, ret_text, err);
-	close(fd);
 	return rc;
 }
 

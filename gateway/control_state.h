@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -48,6 +49,9 @@ int control_state_create(int dir_fd, const char *name, const struct control_file
 /* Replace one file; text NULL removes it. */
 int control_state_write(
     int dir_fd, const char *name, enum control_file which, const char *text, size_t len, struct error *err);
+
+/* Is this in the file already? What cannot be read is not. */
+bool control_state_holds(int dir_fd, const char *name, enum control_file which, const char *text, size_t len);
 
 /* Read all files of a sandbox; on success the caller frees. */
 int control_state_read(int dir_fd, const char *name, struct control_files *ret_files, struct error *err);

@@ -91,6 +91,10 @@ files_come_back_as_written(void **state)
 	assert_string_equal(files.files[CONTROL_FILE_POLICY].text, policy);
 	assert_string_equal(files.files[CONTROL_FILE_EDITS].text, edits);
 	control_files_free(&files);
+	assert_true(control_state_holds(folder->fd, "vm1", CONTROL_FILE_EDITS, edits, strlen(edits)));
+	assert_false(control_state_holds(folder->fd, "vm1", CONTROL_FILE_EDITS, edits, strlen(edits) - 1));
+	assert_false(control_state_holds(folder->fd, "vm1", CONTROL_FILE_USAGE, "", 0)); /* it is not there */
+	assert_false(control_state_holds(folder->fd, "vm2", CONTROL_FILE_EDITS, edits, strlen(edits)));
 	assert_int_equal(control_state_write(folder->fd, "vm1", CONTROL_FILE_POLICY, NULL, 0, &err), 0);
 	assert_int_equal(control_state_read(folder->fd, "vm1", &files, &err), 0);
 	assert_null(files.files[CONTROL_FILE_POLICY].text);
