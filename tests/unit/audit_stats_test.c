@@ -244,6 +244,44 @@ test_steps_are_folded(void **state)
 	store_close(store);
 }
 
+static void
+take_sent(const struct stats_row *row, void *context)
+{
+	*(int64_t *)context = row->bytes_out;
+}
+
+/* A gateway that somebody took over says what it likes; two such rows must not hide all others. */
+static void
+test_sums_stop_at_the_largest_number(void **state)
+{
+	const struct query_filter filter = {.kinds = 0};
+	struct store *store = fixture_open(NULL);
+	struct record record;
+	struct query *query;
+	struct stats stats;
+	struct error err;
+	int64_t sent = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i <= 2; i++) {
+		record = fixture_flow(i, "github.com");
+		record.flow.ts_us = i == 1 ? 1 : INT64_MAX;
+		fixture_add(store, &record);
+		record = fixture_close(i);
+		record.close.bytes_out = UINT64_MAX;
+		fixture_add(store, &record);
+	}
+	fixture_commit(store);
+	query = start(&filter);
+	assert_int_equal(stats_top(query, STATS_GROUP_NAME, STATS_BY_BYTES, 1, take_sent, &sent, &err), 0);
+	assert_true(sent == INT64_MAX);
+	assert_int_equal(stats_read(query, 0, &stats, &err), 0);
+	assert_true(stats.bytes_out == INT64_MAX);
+	stats_free(&stats);
+	query_close(query);
+	store_close(store);
+}
+
 #define STATS_TEST(function) cmocka_unit_test_setup_teardown(function, fixture_setup, fixture_teardown)
 
 int
@@ -255,6 +293,7 @@ main(void)
 	    STATS_TEST(test_names_seen_before),
 	    STATS_TEST(test_filters_and_nothing),
 	    STATS_TEST(test_steps_are_folded),
+	    STATS_TEST(test_sums_stop_at_the_largest_number),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
