@@ -33,9 +33,8 @@ client_sandbox_path(const char *name, const char *suffix, char ret_path[CLIENT_P
 	if (len == 0 || len > CLIENT_NAME_MAX || strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-") != len ||
 	    strchr("_.-", name[0]) != NULL)
 		return error_set(err, ERROR_USAGE,
-		    "'%.100s' is no sandbox name: lower-case letters, digits, '_', '.', '-', at most %d, not beginning "
-		    "with "
-		    "a sign",
+		    "'%.100s' is no sandbox name: lower-case letters, digits, '_', '.', '-', at most %d, "
+		    "not beginning with a sign",
 		    name, CLIENT_NAME_MAX);
 	snprintf(ret_path, CLIENT_PATH_MAX, "/v1/sandboxes/%s%s", name, suffix);
 	return 0;
@@ -163,4 +162,14 @@ client_request(const char *method, const char *path, const json_t *body, json_t 
 	free(answer.text);
 	free(text);
 	return rc;
+}
+
+int
+client_sandbox_get(const char *name, json_t **ret_answer, struct error *err)
+{
+	char path[CLIENT_PATH_MAX];
+
+	if (client_sandbox_path(name, "", path, err) < 0)
+		return -1;
+	return client_request("GET", path, NULL, ret_answer, err);
 }

@@ -18,4 +18,7 @@ int client_request(const char *method, const char *path, const json_t *body, jso
 /* The path of a sandbox, suffix "" or "/rules" and so on. ERROR_USAGE when name is no sandbox name. */
 int client_sandbox_path(const char *name, const char *suffix, char ret_path[CLIENT_PATH_MAX], struct error *err);
 
+/* What the daemon says of a sandbox; *ret_answer is a new reference. Errors as of both above. */
+int client_sandbox_get(const char *name, json_t **ret_answer, struct error *err);
+
 #endif

@@ -76,12 +76,12 @@ static json_t *
 diff_sandbox(const char *name, struct error *err)
 {
 	json_t *answer, *lines = json_object();
-	char path[CLIENT_PATH_MAX], text[TERMS_LINE_MAX];
+	char text[TERMS_LINE_MAX];
 	const json_t *rule;
 	struct terms terms;
 	size_t i;
 
-	if (client_sandbox_path(name, "", path, err) < 0 || client_request("GET", path, NULL, &answer, err) < 0) {
+	if (client_sandbox_get(name, &answer, err) < 0) {
 		error_prefix(err, "%s is no file, and as a sandbox", name);
 		json_decref(lines);
 		return NULL;

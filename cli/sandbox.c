@@ -248,14 +248,12 @@ cli_show(int argc, char **argv)
 {
 	static struct command command;
 	int status = command_parse(argc, argv, NULL, 0, 1, 1, &command);
-	char path[CLIENT_PATH_MAX];
 	struct error err;
 	json_t *answer;
 
 	if (status >= 0)
 		return status;
-	if (client_sandbox_path(command.words.items[0], "", path, &err) < 0 ||
-	    client_request("GET", path, NULL, &answer, &err) < 0)
+	if (client_sandbox_get(command.words.items[0], &answer, &err) < 0)
 		return command_fail(&err);
 	if (command.json) {
 		command_print_json(answer);
