@@ -17,17 +17,77 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* On stderr, as errors are: an editor jumps there all the same. */
+/* On stderr: an editor jumps there. What is wrong has the program's name in front, as all errors have. */
 static void
-policy_print_notes(const char *path, const struct policy_notes *notes)
+policy_print_notes(const char *file, const struct policy_notes *notes)
 {
-	const char *file = strcmp(path, "-") == 0 ? "stdin" : path;
+	for (size_t i = 0; i < notes->count; i++) {
+		const struct policy_note *note = &notes->notes[i];
+
+		if (notes->broken)
+			command_warn("%s:%u:%u: %s", file, note->line, note->column, note->text);
+		else
+			fprintf(stderr, "%s:%u:%u: note: %s\n", file, note->line, note->column, note->text);
+	}
+	if (notes->unshown > 0 && notes->broken)
+		command_warn("%s: %zu more errors", file, notes->unshown);
+	else if (notes->unshown > 0)
+		fprintf(stderr, "%s: %zu more notes\n", file, notes->unshown);
+}
+
+static json_t *
+policy_notes_json(const struct policy_notes *notes)
+{
+	json_t *list = json_array();
 
 	for (size_t i = 0; i < notes->count; i++)
-		fprintf(stderr, "%s:%u:%u: note: %s\n", file, notes->notes[i].line, notes->notes[i].column,
-		    notes->notes[i].text);
-	if (notes->unshown > 0)
-		fprintf(stderr, "%s: %zu more notes\n", file, notes->unshown);
+		json_array_append_new(list,
+		    json_pack("{s:I, s:I, s:s}", "line", (json_int_t)notes->notes[i].line, "column",
+			(json_int_t)notes->notes[i].column, "text", notes->notes[i].text));
+	return list;
+}
+
+/* A file's part of what check prints as JSON; err is NULL when the policy is good. */
+static json_t *
+policy_check_json(
+    const char *file, const struct snapshot *snapshot, const struct policy_notes *notes, const struct error *err)
+{
+	json_t *errors = notes->broken ? policy_notes_json(notes) : json_array();
+	char date[SHARED_DATE_MAX];
+
+	/* What has no place in this text: no such file, a preset that is not there. */
+	if (err != NULL && !notes->broken)
+		json_array_append_new(errors, json_pack("{s:s}", "text", err->text));
+	return json_pack("{s:s, s:b, s:I, s:s, s:o, s:o, s:I}", "file", file, "good", err == NULL, "rules",
+	    (json_int_t)(snapshot == NULL ? 0 : snapshot_rule_count(snapshot)), "suffixes", shared_list_date(date),
+	    "errors", errors, "notes", notes->broken ? json_array() : policy_notes_json(notes), "unshown",
+	    (json_int_t)notes->unshown);
+}
+
+/* One file; appended to list when that is not NULL, else printed. The exit status. */
+static int
+policy_check_file(const char *path, json_t *list)
+{
+	const char *file = strcmp(path, "-") == 0 ? "stdin" : path;
+	struct policy_notes notes = {.notes = NULL};
+	struct error err;
+	struct snapshot *snapshot = policy_compile_between(path, NULL, NULL, &notes, &err);
+	int status = snapshot == NULL ? error_exit_status(err.code) : 0;
+	char date[SHARED_DATE_MAX];
+
+	if (list != NULL) {
+		json_array_append_new(list, policy_check_json(file, snapshot, &notes, snapshot == NULL ? &err : NULL));
+	} else {
+		policy_print_notes(file, &notes);
+		if (snapshot == NULL && !notes.broken)
+			command_fail(&err);
+		if (snapshot != NULL)
+			printf("%s: good, %zu rule%s (public suffixes as of %s)\n", path, snapshot_rule_count(snapshot),
+			    snapshot_rule_count(snapshot) == 1 ? "" : "s", shared_list_date(date));
+	}
+	policy_notes_free(&notes);
+	snapshot_free(snapshot);
+	return status;
 }
 
 static int
@@ -35,26 +95,19 @@ policy_check(int argc, char **argv)
 {
 	static struct command command;
 	int status = command_parse(argc, argv, NULL, 0, 1, ARGS_LIST_MAX, &command), worst = 0;
+	json_t *list;
 
 	if (status >= 0)
 		return status;
+	list = command.json ? json_array() : NULL;
 	for (size_t i = 0; i < command.words.count; i++) {
-		struct policy_notes notes = {.notes = NULL};
-		struct error err;
-		struct snapshot *snapshot = policy_compile_between(command.words.items[i], NULL, NULL, &notes, &err);
-		char date[SHARED_DATE_MAX];
-
-		if (snapshot == NULL) {
-			worst = command_fail(&err);
-		} else {
-			policy_print_notes(command.words.items[i], &notes);
-			printf("%s: good, %zu rule%s (public suffixes as of %s)\n", command.words.items[i],
-			    snapshot_rule_count(snapshot), snapshot_rule_count(snapshot) == 1 ? "" : "s",
-			    shared_list_date(date));
-		}
-		policy_notes_free(&notes);
-		snapshot_free(snapshot);
+		status = policy_check_file(command.words.items[i], list);
+		if (status != 0)
+			worst = status;
 	}
+	if (list != NULL)
+		command_print_json(list);
+	json_decref(list);
 	return worst;
 }
 
@@ -179,7 +232,14 @@ preset_show(int argc, char **argv)
 	preset_dirs_close(&dirs);
 	if (rc < 0)
 		return command_fail(&err);
-	fwrite(text, 1, len, stdout);
+	if (command.json) {
+		json_t *preset = json_pack("{s:s, s:s%}", "name", command.words.items[0], "text", text, len);
+
+		command_print_json(preset);
+		json_decref(preset);
+	} else {
+		fwrite(text, 1, len, stdout);
+	}
 	free(text);
 	return 0;
 }

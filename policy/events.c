@@ -28,24 +28,14 @@ events_here(const struct events *e)
 void
 events_report(struct events *e, struct place at, const char *fmt, ...)
 {
-	char line[ERROR_TEXT_MAX], file[FILE_TEXT_MAX];
+	char text[POLICY_NOTE_TEXT_MAX];
 	va_list ap;
-	int head, len;
 
 	e->error_count++;
-	escape_terminal(e->file, strlen(e->file), file, sizeof(file));
-	head = snprintf(line, sizeof(line), "%s:%zu:%zu: ", file, at.line, at.column);
 	va_start(ap, fmt);
-	len = head + vsnprintf(line + head, sizeof(line) - (size_t)head, fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	if ((size_t)len >= sizeof(line) || e->used + (size_t)len + 1 + MORE_ROOM >= sizeof(e->text) || e->unshown > 0) {
-		e->unshown++;
-		return;
-	}
-	if (e->used > 0)
-		e->text[e->used++] = '\n';
-	memcpy(e->text + e->used, line, (size_t)len + 1);
-	e->used += (size_t)len;
+	policy_notes_add(&e->complaints, (uint32_t)at.line, (uint32_t)at.column, text);
 }
 
 struct events_quote
@@ -71,8 +61,8 @@ report_syntax(struct events *e)
 		events_report(e, place_of(yaml->problem_mark), "no memory to read it");
 		e->code = ERROR_LIMIT;
 	} else if (strstr(context, "alias") != NULL) {
-		events_report(e, place_of(yaml->context_mark),
-		    "a value that begins with '*' must be quoted, as in \"*.example.com\"");
+		e->star = place_of(yaml->context_mark);
+		events_report(e, e->star, "%s", EVENTS_STAR_COMPLAINT);
 	} else if (strstr(problem, "cannot start any token") != NULL) {
 		events_report(e, place_of(yaml->problem_mark),
 		    "%s; indent with spaces, quote values that begin with a sign", problem);
@@ -297,6 +287,11 @@ events_open(struct events *e, const char *file, const char *text, size_t len)
 	memset(e, 0, sizeof(*e));
 	e->file = file;
 	e->code = ERROR_POLICY;
+	/* A byte order mark, which some editors leave in front, says nothing about UTF-8. */
+	if (len >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0) {
+		bytes += 3;
+		len -= 3;
+	}
 	if (!yaml_parser_initialize(&e->yaml)) {
 		events_report(e, (struct place){1, 1}, "no memory to read it");
 		e->code = ERROR_LIMIT;
@@ -317,7 +312,21 @@ events_close(struct events *e)
 int
 events_fail(const struct events *e, struct error *err)
 {
-	if (e->unshown == 0)
-		return error_set(err, e->code, "%s", e->text);
-	return error_set(err, e->code, "%s%s(%zu more errors)", e->text, e->used > 0 ? "\n" : "", e->unshown);
+	char text[ERROR_TEXT_MAX] = "", line[POLICY_NOTE_TEXT_MAX + FILE_TEXT_MAX + 48], file[FILE_TEXT_MAX];
+	size_t used = 0, shown = 0;
+
+	escape_terminal(e->file, strlen(e->file), file, sizeof(file));
+	for (; shown < e->complaints.count; shown++) {
+		const struct policy_note *note = &e->complaints.notes[shown];
+		int len = snprintf(line, sizeof(line), "%s%s:%u:%u: %s", used > 0 ? "\n" : "", file, note->line,
+		    note->column, note->text);
+
+		if (used + (size_t)len + MORE_ROOM >= sizeof(text))
+			break;
+		memcpy(text + used, line, (size_t)len + 1);
+		used += (size_t)len;
+	}
+	if (shown == e->error_count)
+		return error_set(err, e->code, "%s", text);
+	return error_set(err, e->code, "%s%s(%zu more errors)", text, used > 0 ? "\n" : "", e->error_count - shown);
 }

@@ -7,6 +7,7 @@
 #define POSTERN_POLICY_EVENTS_H
 
 #include "base/error.h"
+#include "policy/notes.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,17 +20,20 @@
 /* Keys that a mapping may know. */
 #define EVENTS_KEYS_MAX 16
 
+/* What is said of a value that begins with a bare asterisk. */
+#define EVENTS_STAR_COMPLAINT "a value that begins with '*' must be quoted, as in \"*.example.com\""
+
 struct place {
 	size_t line, column; /* from 1 */
 };
 
 struct events {
 	yaml_parser_t yaml;
-	yaml_event_t event;        /* the current one; type YAML_NO_EVENT: none */
-	const char *file;          /* for messages; not owned */
-	char text[ERROR_TEXT_MAX]; /* the complaints so far, one a line */
-	size_t used;
-	size_t error_count, unshown;
+	yaml_event_t event;             /* the current one; type YAML_NO_EVENT: none */
+	const char *file;               /* for messages; not owned */
+	struct policy_notes complaints; /* so far; owned */
+	size_t error_count;
+	struct place star;    /* reading ended at a value that begins with a bare '*'; line 0: it did not */
 	enum error_code code; /* of the policy as a whole; ERROR_POLICY unless something worse came */
 };
 
@@ -53,9 +57,9 @@ struct events_quote {
 int events_open(struct events *e, const char *file, const char *text, size_t len);
 void events_close(struct events *e);
 
-/* Add "FILE:LINE:COLUMN: ..." to the complaints; counted only, once the text is full. */
+/* Add to the complaints. */
 void events_report(struct events *e, struct place at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Copy the complaints to *err. Returns -1. */
+/* Write the complaints to *err, one "FILE:LINE:COLUMN: ..." a line, as many as fit. Returns -1. */
 int events_fail(const struct events *e, struct error *err);
 
 /* Fetch the next event; aliases, anchors and tags are complained about here, wherever they stand. */

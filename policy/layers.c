@@ -77,14 +77,24 @@ include_add(struct policy *all, const struct preset_dirs *dirs, const struct pol
 	return result;
 }
 
+/* All of them, so that one run shows every one that is missing. */
 static int
 includes_add(
     struct policy *all, const struct preset_dirs *dirs, const struct policy *layer, bool bound, struct error *err)
 {
-	for (size_t i = 0; i < layer->include_count; i++)
-		if (include_add(all, dirs, &layer->includes[i], bound, err) < 0)
-			return -1;
-	return 0;
+	struct error one = {.code = ERROR_NONE};
+	size_t len = 0, failed = 0;
+
+	for (size_t i = 0; i < layer->include_count; i++) {
+		if (include_add(all, dirs, &layer->includes[i], bound, &one) == 0)
+			continue;
+		if (err != NULL && failed++ == 0)
+			*err = one;
+		else if (err != NULL && len + strlen(one.text) + sizeof("\n") <= sizeof(err->text))
+			snprintf(err->text + len, sizeof(err->text) - len, "\n%s", one.text);
+		len = err == NULL ? 0 : strlen(err->text);
+	}
+	return one.code == ERROR_NONE ? 0 : -1;
 }
 
 static int

@@ -28,14 +28,10 @@ struct lint {
 	size_t parent_count;
 };
 
-static void note(struct lint *lint, size_t rule, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-
-static void
-note(struct lint *lint, size_t rule, const char *fmt, ...)
+void
+policy_notes_add(struct policy_notes *notes, uint32_t line, uint32_t column, const char *text)
 {
-	struct policy_notes *notes = lint->notes;
 	struct policy_note *grown, *at;
-	va_list ap;
 
 	if (notes->count == notes->size && notes->size < POLICY_NOTES_MAX) {
 		size_t size = notes->size == 0 ? 16 : 2 * notes->size;
@@ -51,14 +47,40 @@ note(struct lint *lint, size_t rule, const char *fmt, ...)
 		return;
 	}
 	at = &notes->notes[notes->count++];
-	*at = (struct policy_note){.line = 0};
-	if (lint->places != NULL) {
-		at->line = lint->places[rule].line;
-		at->column = lint->places[rule].column;
-	}
+	*at = (struct policy_note){.line = line, .column = column};
+	snprintf(at->text, sizeof(at->text), "%s", text);
+}
+
+static int
+note_compare(const void *a, const void *b)
+{
+	const struct policy_note *left = a, *right = b;
+
+	if (left->line != right->line)
+		return left->line < right->line ? -1 : 1;
+	return left->column < right->column ? -1 : left->column > right->column;
+}
+
+void
+policy_notes_sort(struct policy_notes *notes)
+{
+	if (notes->count > 0)
+		qsort(notes->notes, notes->count, sizeof(*notes->notes), note_compare);
+}
+
+static void note(struct lint *lint, size_t rule, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+static void
+note(struct lint *lint, size_t rule, const char *fmt, ...)
+{
+	char text[POLICY_NOTE_TEXT_MAX];
+	va_list ap;
+
 	va_start(ap, fmt);
-	vsnprintf(at->text, sizeof(at->text), fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	policy_notes_add(lint->notes, lint->places == NULL ? 0 : lint->places[rule].line,
+	    lint->places == NULL ? 0 : lint->places[rule].column, text);
 }
 
 static bool

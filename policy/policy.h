@@ -72,7 +72,7 @@ int policy_add(struct policy *policy, const struct rule *rule, struct error *err
 int policy_parse(const char *text, size_t len, const char *file, struct policy *ret_policy, struct error *err);
 
 /* The same, with what deserves a second look although it is right, added to *notes when it was read (zeroed at first;
- * the caller frees it). */
+ * the caller frees it). Of a text that is refused *notes has all that is wrong, up to POLICY_NOTES_MAX, and says so. */
 int policy_parse_noted(const char *text, size_t len, const char *file, struct policy *ret_policy,
     struct policy_notes *notes, struct error *err);
 

@@ -20,6 +20,10 @@
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+/* Bare asterisks that one text is read past: each costs a reading. */
+#define STARS_MAX 32
+/* And not at all a longer text. */
+#define STARS_TEXT_MAX (1u << 20)
 /* In front of a preset's name. */
 #define PRESET_MARK "preset:"
 
@@ -331,28 +335,99 @@ policy_parse(const char *text, size_t len, const char *file, struct policy *ret_
 	return policy_parse_noted(text, len, file, ret_policy, NULL, err);
 }
 
+/* One reading of the text. Whatever comes of it, p.in is to be closed and its complaints are to be freed. */
+static int
+parse_text(struct parse *p, const char *text, size_t len, const char *file)
+{
+	int result;
+
+	*p = (struct parse){.version_seen = false};
+	result = events_open(&p->in, file, text, len);
+	if (result == 0)
+		result = read_stream(p);
+	if (result == 0)
+		result = parse_twins(p);
+	events_close(&p->in);
+	return result;
+}
+
+static void
+parse_drop(struct parse *p)
+{
+	policy_free(&p->policy);
+	policy_notes_free(&p->in.complaints);
+	free(p->places);
+}
+
+/* The byte at a place, of which columns count characters; len when there is none. */
+static size_t
+parse_find(const char *text, size_t len, struct place at)
+{
+	size_t i = 0;
+
+	for (size_t line = 1; line < at.line && i < len; i++)
+		line += text[i] == '\n';
+	for (size_t column = 1; column < at.column && i < len; column++)
+		for (i++; i < len && ((unsigned char)text[i] & 0xc0) == 0x80; i++)
+			;
+	return i;
+}
+
+/* The YAML reader cannot go on behind a bare "*.example.com". It reads a copy instead, in which a letter stands there, so
+ * that this mistake, which people make in each of their wildcards, hides no other one. The text is refused either way. */
+static void
+parse_past_stars(struct parse *p, const char *text, size_t len, const char *file)
+{
+	struct policy_notes stars = {.notes = NULL};
+	char *copy = malloc(len + 1);
+
+	if (copy != NULL)
+		memcpy(copy, text, len);
+	while (copy != NULL && p->in.star.line != 0 && stars.count < STARS_MAX) {
+		struct place star = p->in.star;
+		size_t at = parse_find(copy, len, star);
+
+		if (at >= len || copy[at] != '*')
+			break;
+		copy[at] = 'x';
+		policy_notes_add(&stars, (uint32_t)star.line, (uint32_t)star.column, EVENTS_STAR_COMPLAINT);
+		parse_drop(p);
+		parse_text(p, copy, len, file);
+	}
+	for (size_t i = 0; i < stars.count; i++)
+		events_report(
+		    &p->in, (struct place){stars.notes[i].line, stars.notes[i].column}, "%s", stars.notes[i].text);
+	policy_notes_sort(&p->in.complaints);
+	policy_notes_free(&stars);
+	free(copy);
+}
+
 int
 policy_parse_noted(const char *text, size_t len, const char *file, struct policy *ret_policy,
     struct policy_notes *notes, struct error *err)
 {
-	struct parse p = {.version_seen = false};
+	struct parse p;
 	int result;
 
 	if (len > POLICY_FILE_MAX)
 		return error_set(err, ERROR_POLICY, "%s:1:1: larger than %u bytes", file, POLICY_FILE_MAX);
-	result = events_open(&p.in, file, text, len);
-	if (result == 0)
-		result = read_stream(&p);
-	if (result == 0)
-		result = parse_twins(&p);
-	events_close(&p.in);
-	if (result == 0 && p.in.error_count == 0 && notes != NULL)
-		policy_notes_collect(notes, &p.policy, p.places);
-	free(p.places);
+	result = parse_text(&p, text, len, file);
 	if (result == 0 && p.in.error_count == 0) {
+		if (notes != NULL)
+			policy_notes_collect(notes, &p.policy, p.places);
 		*ret_policy = p.policy;
+		free(p.places);
 		return 0;
 	}
-	policy_free(&p.policy);
-	return events_fail(&p.in, err);
+	if (p.in.star.line != 0 && len <= STARS_TEXT_MAX)
+		parse_past_stars(&p, text, len, file);
+	events_fail(&p.in, err);
+	if (notes != NULL) {
+		policy_notes_free(notes);
+		*notes = p.in.complaints;
+		notes->broken = true;
+		p.in.complaints = (struct policy_notes){.notes = NULL};
+	}
+	parse_drop(&p);
+	return -1;
 }

@@ -37,6 +37,16 @@ setup() {
 	matches "first" "bad.yaml:3:5" "$output"
 	matches "second" "bad.yaml:4" "$output"
 	matches "third" "bad.yaml:6" "$output"
+	# All of them, however many: the unquoted wildcard does not hide what stands behind it, and none is only counted.
+	{
+		printf 'version: 1\nallow:\n  - host: *.lab-a.com\n'
+		printf '  - host: a..%s.example\n' {1..60}
+	} >"$LAB/tmp/many.yaml"
+	run -5 postern policy check "$LAB/tmp/many.yaml"
+	equal "errors" 61 "$(grep -c "many.yaml:[0-9]*:11: " <<<"$output")"
+	run -5 --separate-stderr postern policy check -o json "$LAB/tmp/many.yaml" "$LAB/tmp/wide.yaml"
+	equal "JSON" "false 61 3 true 0" "$(jq -r '[.[0].good, (.[0].errors | length), .[0].errors[0].line, .[1].good,
+		(.[1].errors | length)] | join(" ")' <<<"$output")"
 	run -0 postern policy check "$LAB/tmp/wide.yaml" "$LAB/tmp/narrow.yaml"
 	matches "good" "wide.yaml: good, 3 rules" "$output"
 }
@@ -163,6 +173,8 @@ for cut in json.load(sys.stdin)["cut"]:
 	equal "list" news "$output"
 	run -0 postern preset show news
 	matches "text" "host: news.lab-site.org" "$output"
+	run -0 postern preset show news -o json
+	equal "JSON" news "$(jq -r 'select(.text | test("host: news")) | .name' <<<"$output")"
 	run -1 postern preset show nws
 	matches "message" "news" "$output"
 }

@@ -127,7 +127,8 @@ twins_that_count_are_refused(void **state)
 	static const char *const bad[][2] = {
 	    {HEAD "allow:\n  - host: a.example\n    uses: 3\n  - host: b.example\n  - host: A.example.\n    uses: 4\n",
 		"p.yaml:6:11: the same rule as in line 3"},
-	    {HEAD "allow:\n  - {host: a.example, ports: [443, 80], uses: 3}\n  - {host: a.example, ports: [80, 443], limits: {upload: 1MB}}\n",
+	    {HEAD "allow:\n  - {host: a.example, ports: [443, 80], uses: 3}\n  - {host: a.example, ports: [80, 443], "
+		  "limits: {upload: 1MB}}\n",
 		"p.yaml:4:12: the same rule as in line 3"},
 	    /* An end does not make them two: their text is the same. */
 	    {HEAD "allow:\n  - {host: a.example, uses: 3, expires: 1h}\n  - host: a.example\n"
@@ -501,6 +502,50 @@ all_mistakes_are_shown(void **state)
 	assert_true(strlen(err.text) < ERROR_TEXT_MAX - 1);
 }
 
+/* Each wildcard that somebody forgot to quote is told of, and hides nothing that stands behind it. */
+static void
+bare_asterisks_hide_no_other_mistake(void **state)
+{
+	static const char text[] =
+	    "version: 1\nnmae: x\nallow:\n  - host: *.example.com\n  - host: a..b\n"
+	    "  - {host: *.\xc3\xa4.example, port: 1}\n  - host: \"*.com\"\n  - host: *.example.org\n"
+	    "    ports: [0]\n";
+	static const struct {
+		uint32_t line, column;
+		const char *part;
+	} expected[] = {{2, 1, "unknown key 'nmae'"}, {4, 11, "must be quoted"}, {5, 11, "empty label"},
+	    {6, 12, "must be quoted"}, {6, 25, "unknown key 'port'"}, {7, 11, "top-level"}, {8, 11, "must be quoted"},
+	    {9, 13, "'0' is no port"}};
+	struct policy_notes notes = {.notes = NULL};
+	struct policy policy;
+	struct error err;
+
+	(void)state;
+	assert_int_equal(policy_parse_noted(text, strlen(text), "p.yaml", &policy, &notes, &err), -1);
+	assert_true(notes.broken);
+	assert_int_equal(notes.count, sizeof(expected) / sizeof(expected[0]));
+	for (size_t i = 0; i < notes.count; i++) {
+		assert_int_equal(notes.notes[i].line, expected[i].line);
+		assert_int_equal(notes.notes[i].column, expected[i].column);
+		assert_non_null(strstr(notes.notes[i].text, expected[i].part));
+	}
+	assert_non_null(strstr(err.text, "p.yaml:8:11: a value that begins with '*'"));
+	policy_notes_free(&notes);
+}
+
+static void
+a_byte_order_mark_is_no_mistake(void **state)
+{
+	static const char text[] = "\xef\xbb\xbfversion: 1\nallow:\n  - host: a.example\n";
+	struct policy policy;
+
+	(void)state;
+	assert_int_equal(policy_parse(text, strlen(text), "p.yaml", &policy, NULL), 0);
+	assert_int_equal(policy.rule_count, 1);
+	policy_free(&policy);
+	expect_bad("\xef\xbb\xbf", 3, "version: 1 is required");
+}
+
 static void
 everything_that_a_policy_says(void **state)
 {
@@ -827,6 +872,8 @@ main(void)
 	    cmocka_unit_test(case_B_01_empty_means_nothing),
 	    cmocka_unit_test(case_B_03_B_04_spellings_in_a_policy),
 	    cmocka_unit_test(all_mistakes_are_shown),
+	    cmocka_unit_test(bare_asterisks_hide_no_other_mistake),
+	    cmocka_unit_test(a_byte_order_mark_is_no_mistake),
 	    cmocka_unit_test(everything_that_a_policy_says),
 	    cmocka_unit_test(terms_of_entries),
 	    cmocka_unit_test(limits_in_every_spelling),
