@@ -81,5 +81,6 @@ cli_doctor(int argc, char **argv)
 		doctor_print(doctor.checks);
 	}
 	json_decref(doctor.checks);
+	json_decref(doctor.resolvers);
 	return doctor.failed == 0 ? 0 : 1;
 }

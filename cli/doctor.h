@@ -3,9 +3,15 @@
 #ifndef POSTERN_CLI_DOCTOR_H
 #define POSTERN_CLI_DOCTOR_H
 
+#include "policy/addr.h"
+
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+/* As many as posternd uses at most. */
+#define DOCTOR_RESOLVERS_MAX 4
 
 enum doctor_level { DOCTOR_OK, DOCTOR_WARN, DOCTOR_FAIL, DOCTOR_LEVEL_MAX };
 
@@ -13,6 +19,7 @@ struct doctor {
 	json_t *checks; /* [{"level","check","text","remedy"}] */
 	size_t failed;
 	bool daemon_answers;
+	json_t *resolvers; /* that the daemon uses; NULL: none answers */
 };
 
 /* remedy may be NULL. */
@@ -25,6 +32,9 @@ int doctor_capture(const char *const *argv, bool as_root, char *ret_output, size
 
 /* Output of `nft -j list ruleset`: foreign base chains that drop what the gateway sends. Returns how many it reported. */
 size_t doctor_judge_ruleset(struct doctor *doctor, const char *json_text, size_t len);
+
+/* Does a resolver answer a question within timeout_ms? */
+bool doctor_resolver_answers(const struct addr *addr, uint16_t port, int timeout_ms);
 
 void doctor_check_kernel(struct doctor *doctor);
 void doctor_check_tun(struct doctor *doctor);

@@ -39,6 +39,7 @@ doctor_check_daemon(struct doctor *doctor)
 	    paths_runtime_dir());
 	json_array_foreach(json_object_get(answer, "missing"), i, item)
 	    doctor_add(doctor, DOCTOR_WARN, "daemon", NULL, "missing: %s", json_string_value(item));
+	doctor->resolvers = json_incref(json_object_get(answer, "resolvers"));
 	json_decref(answer);
 }
 
@@ -206,34 +207,4 @@ doctor_judge_ruleset(struct doctor *doctor, const char *json_text, size_t len)
 	}
 	json_decref(ruleset);
 	return found;
-}
-
-void
-doctor_check_resolvers(struct doctor *doctor)
-{
-	FILE *file = fopen("/etc/resolv.conf", "re");
-	char line[512], server[256], list[512] = "";
-	size_t count = 0, len = 0;
-
-	while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
-		struct addr addr;
-
-		if (sscanf(line, " nameserver %255s", server) != 1)
-			continue;
-		if (!addr_parse(server, strlen(server), &addr)) {
-			doctor_add(doctor, DOCTOR_WARN, "resolvers", "posternd --resolver ADDR[:PORT]",
-			    "/etc/resolv.conf: '%s' is no plain address and is not used", server);
-			continue;
-		}
-		count++;
-		if (len < sizeof(list))
-			len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", len == 0 ? "" : ", ", server);
-	}
-	if (file != NULL)
-		fclose(file);
-	if (count == 0)
-		doctor_add(doctor, DOCTOR_FAIL, "resolvers", "posternd --resolver ADDR[:PORT]",
-		    "/etc/resolv.conf names no resolver");
-	else
-		doctor_add(doctor, DOCTOR_OK, "resolvers", NULL, "%s", list);
 }

@@ -54,6 +54,19 @@ status_database(struct table *table, const json_t *answer, const char *kind, con
 }
 
 static void
+status_resolvers(struct table *table, const json_t *resolvers)
+{
+	const json_t *item;
+	char list[256] = "";
+	size_t i, len = 0;
+
+	json_array_foreach(resolvers, i, item) if (len < sizeof(list)) len +=
+	    (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", i == 0 ? "" : ", ", json_string_value(item));
+	table_add(table, "resolvers");
+	table_add(table, list);
+}
+
+static void
 status_print(const json_t *answer)
 {
 	const json_t *item;
@@ -73,6 +86,7 @@ status_print(const json_t *answer)
 	table_add(&table, status_yes(answer, "confined"));
 	table_add(&table, "rootless");
 	table_add(&table, status_yes(answer, "rootless"));
+	status_resolvers(&table, json_object_get(answer, "resolvers"));
 	status_database(&table, answer, "country", "country database");
 	status_database(&table, answer, "asn", "network database");
 	table_print(&table, stdout, "");

@@ -161,6 +161,23 @@ api_collect_learning(struct control_sandbox *sandbox, void *context)
 		    json_sprintf("learning: %s: what no rule allows is let through and marked", sandbox->name));
 }
 
+/* Where the gateways ask. */
+static json_t *
+api_resolvers(const struct options *options)
+{
+	json_t *resolvers = json_array();
+	char text[ADDR_PORT_TEXT_MAX];
+
+	for (size_t i = 0; i < options->resolver_count; i++) {
+		const struct gateway_resolver *resolver = &options->resolvers[i];
+
+		json_array_append_new(resolvers,
+		    json_string(resolver->port == 53 ? addr_format(&resolver->addr, text)
+						     : addr_format_port(&resolver->addr, resolver->port, text)));
+	}
+	return resolvers;
+}
+
 static void
 api_status_answer(struct control_job *job, const void *answer)
 {
@@ -189,11 +206,11 @@ api_status_answer(struct control_job *job, const void *answer)
 			control->recorder.wal_mib));
 	control_places_missing(control, missing);
 	control_job_end(job, 200,
-	    json_pack("{s:s, s:b, s:b, s:b, s:b, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "version", POSTERN_VERSION, "rootless",
+	    json_pack("{s:s, s:b, s:b, s:b, s:b, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version", POSTERN_VERSION, "rootless",
 		(int)status->rootless, "host_chain", (int)status->host_chain, "audit_ok",
 		(int)(status->audit_ok != 0 && control->recorder.writable), "confined", (int)status->confined,
 		"sandboxes", (json_int_t)control->sandbox_count, "attached", (json_int_t)status->sandboxes, "roles",
-		roles, "missing", missing, "broken", broken, "places", control_places_json(control),
+		roles, "missing", missing, "broken", broken, "resolvers", api_resolvers(control->options), "places", control_places_json(control),
 		"totals", control_metrics_totals(&status->totals), "log", control_metrics_log(&status->log)));
 }
 

@@ -328,3 +328,13 @@ addresses() {
 	jq -e -s 'length == 1 and (.[0].end | IN("fin", "rst")) and .[0].ms > 9000 and .[0].ms < 19000' "$LAB/tmp/dribble" \
 		>/dev/null || fail "$(cat "$LAB/tmp/dribble")"
 }
+
+@test "status says which resolvers are used, and doctor which of them do not answer" {
+	posternd_stop
+	posternd_start --resolver "$NET4.$WEB" # nobody answers DNS there
+	run -0 postern status
+	matches "status" "resolvers +$NET4.$RESOLVER, $NET4.$WEB" "$output"
+	run postern doctor
+	matches "the live one" "ok +resolvers +$NET4.$RESOLVER answers" "$output"
+	matches "the dead one" "warn +resolvers +$NET4.$WEB does not answer within 2 s -> mend it, or name others" "$output"
+}

@@ -8,6 +8,12 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #define CHAIN(table, hook, policy)                                                                                     \
 	"{\"chain\":{\"family\":\"inet\",\"table\":\"" table "\",\"name\":\"c\",\"type\":\"filter\",\"hook\":\"" hook  \
 	"\",\"prio\":0,\"policy\":\"" policy "\"}}"
@@ -42,6 +48,41 @@ foreign_chains_that_drop_what_leaves_are_named(void **state)
 	}
 }
 
+static void *
+echo_once(void *context)
+{
+	struct sockaddr_in from;
+	socklen_t len = sizeof(from);
+	char bytes[512];
+	ssize_t n = recvfrom(*(int *)context, bytes, sizeof(bytes), 0, (struct sockaddr *)&from, &len);
+
+	if (n > 0)
+		sendto(*(int *)context, bytes, (size_t)n, 0, (struct sockaddr *)&from, len);
+	return NULL;
+}
+
+static void
+a_resolver_answers_or_does_not(void **state)
+{
+	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(sin);
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	struct addr addr;
+	pthread_t thread;
+
+	(void)state;
+	assert_true(addr_parse("127.0.0.1", 9, &addr));
+	assert_int_equal(bind(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&sin, &len), 0);
+	assert_false(doctor_resolver_answers(&addr, ntohs(sin.sin_port), 50)); /* silent */
+	assert_true(recv(fd, &len, sizeof(len), 0) > 0);
+	assert_int_equal(pthread_create(&thread, NULL, echo_once, &fd), 0);
+	assert_true(doctor_resolver_answers(&addr, ntohs(sin.sin_port), 10000));
+	pthread_join(thread, NULL);
+	close(fd);
+	assert_false(doctor_resolver_answers(&addr, ntohs(sin.sin_port), 10000)); /* nobody is there: at once */
+}
+
 static void
 programs_are_run_and_heard(void **state)
 {
@@ -63,6 +104,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(foreign_chains_that_drop_what_leaves_are_named),
+	    cmocka_unit_test(a_resolver_answers_or_does_not),
 	    cmocka_unit_test(programs_are_run_and_heard),
 	};
 
