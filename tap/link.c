@@ -280,7 +280,7 @@ link_delete(int rtnl, uint32_t ifindex, struct error *err)
 
 	ifi->ifi_index = (int)ifindex;
 	r = link_talk(rtnl, nlh);
-	return r < 0 ? error_sys(err, -r, "delete device") : 0;
+	return r < 0 && r != -ENODEV ? error_sys(err, -r, "delete device") : 0;
 }
 
 int

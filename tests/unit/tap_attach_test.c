@@ -2,7 +2,10 @@
 /* Attach, adopt and detach: what is there afterwards, and that nothing is when it failed. */
 #include "tap_fixture.h"
 
+#include "tap/link.h"
+
 #include <dirent.h>
+#include <limits.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -438,6 +441,18 @@ test_adopt_container(void **state)
 	close(netns);
 }
 
+/* The container's old namespace took it along in the moment in which its next attach found it. */
+static void
+test_a_device_that_is_gone_is_deleted(void **state)
+{
+	int rtnl = link_open(NULL);
+
+	(void)state;
+	assert_true(rtnl >= 0);
+	assert_int_equal(link_delete(rtnl, INT_MAX, NULL), 0);
+	close(rtnl);
+}
+
 static void
 test_detach_while_vmm_holds_the_tap(void **state)
 {
@@ -640,6 +655,7 @@ main(void)
 	    cmocka_unit_test(test_adopt_without_earlier_run),
 	    cmocka_unit_test(test_adopt_makes_a_lost_device_again),
 	    cmocka_unit_test(test_adopt_container),
+	    cmocka_unit_test(test_a_device_that_is_gone_is_deleted),
 	    cmocka_unit_test(test_detach_while_vmm_holds_the_tap),
 	    cmocka_unit_test(case_F_06_failure_at_each_step_tap),
 	    cmocka_unit_test(case_F_06_failure_at_each_step_container),
