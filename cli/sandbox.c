@@ -67,6 +67,8 @@ sandbox_print(const json_t *sandbox)
 	sandbox_pair(&table, "dns", command_text(sandbox, "dns"), command_text(sandbox, "dns6"));
 	if (json_object_get(sandbox, "generation") != NULL)
 		sandbox_policy_line(&table, sandbox);
+	if (strcmp(command_text(sandbox, "mode"), "learn") == 0)
+		sandbox_pair(&table, "mode", "learn: what no rule allows is let through and marked", "");
 	label_format(sandbox, labels, sizeof(labels));
 	sandbox_pair(&table, "labels", labels, "");
 	sandbox_pair(&table, "parent", command_text(json_object_get(sandbox, "parent"), "name"), "");

@@ -184,13 +184,20 @@ policy_warn(const struct control *control, json_t *warnings, const struct snapsh
 
 /* The edits that came last are the ones of this change. */
 static void
-policy_warn_all(const struct control *control, struct control_change *change)
+policy_warn_all(
+    const struct control *control, const struct control_sandbox *sandbox, const struct control_change *change)
 {
+	bool learns = snapshot_mode(change->snapshot) == POLICY_MODE_LEARN,
+	     learned = sandbox->snapshot != NULL && snapshot_mode(sandbox->snapshot) == POLICY_MODE_LEARN;
 	size_t count = change->edits.rule_count, first = change->changed > count ? 0 : count - change->changed;
 
 	if (!change->replaces_file)
 		for (size_t i = first; i < count; i++)
 			policy_warn(control, change->warnings, change->snapshot, &change->edits.rules[i]);
+	if (learns && !learned)
+		json_array_append_new(change->warnings,
+		    json_sprintf("%s %s: what no rule allows is let through and marked, until mode: enforce",
+			sandbox->name, change->preview ? "would learn" : "learns from now on"));
 }
 
 /* done NULL: nothing had to change. */
@@ -363,7 +370,7 @@ control_change_apply(struct control_job *job, struct control_sandbox *sandbox, s
 		control_job_fail(job, &err);
 		return;
 	}
-	policy_warn_all(job->control, change);
+	policy_warn_all(job->control, sandbox, change);
 	if (change->replaces_file)
 		control_diff(sandbox->snapshot, change->snapshot, change->change);
 	if (change->preview) {

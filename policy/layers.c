@@ -14,8 +14,9 @@ layer_check(enum layer layer, const struct policy *policy, const char *what, str
 	bool learns = layer == LAYER_SANDBOX, includes = layer == LAYER_SANDBOX || layer == LAYER_ORGANISATION;
 
 	if (policy->mode_set && !learns)
-		return error_set(
-		    err, ERROR_POLICY, "%s: 'mode' is said by a sandbox's own policy only; remove it", what);
+		return error_set(err, ERROR_POLICY,
+		    "%s: 'mode' is said by a sandbox's own policy only, not by %s; remove it",
+		    policy->setting_origins[POLICY_SETTING_MODE], what);
 	if (policy->include_count > 0 && !includes)
 		return error_set(err, ERROR_POLICY,
 		    "%s: presets are included by policies only, not by %s; name both where you include this",

@@ -91,6 +91,10 @@ setup() {
 +allow echo.lab-site.org:7,9002 until 2030-01-01T00:00:00Z (terms.yaml:9)" "${output//$LAB\/tmp\//}"
 	sandbox terms --policy "$LAB/tmp/terms.yaml"
 	run -0 postern policy diff terms "$LAB/tmp/terms.yaml"
+	run -0 postern show terms
+	matches "loud" '^mode +learn: what no rule allows is let through' "$output"
+	run -0 postern policy apply task "$LAB/tmp/terms.yaml" --dry-run
+	matches "warning" 'task would learn: what no rule allows is let through' "$output"
 	run -0 postern policy show terms --effective
 	matches "mode" '^mode: learn \(terms.yaml:2\)$' "$output"
 	matches "limit" '^limits: upload 3MiB \(soft 1MiB\) \(terms.yaml:3\)$' "$output"

@@ -304,8 +304,8 @@ learning_is_asked_for_by_the_sandbox_alone(void **state)
 	    &(struct texts){.organisation = HEAD "mode: learn\n", .sandbox = HEAD}, "the organisation's policy");
 	expect_refused(&(struct texts){.organisation = HEAD "mode: enforce\n", .sandbox = HEAD}, "'mode' is said by");
 	expect_refused(
-	    &(struct texts){.sandbox = HEAD "include: [preset:learner]\n"}, "preset:learner: 'mode' is said by");
-	expect_refused(&(struct texts){.sandbox = HEAD, .edits = HEAD "mode: learn\n"}, "live edits: 'mode'");
+	    &(struct texts){.sandbox = HEAD "include: [preset:learner]\n"}, "preset:learner.yaml:3: 'mode' is said by");
+	expect_refused(&(struct texts){.sandbox = HEAD, .edits = HEAD "mode: learn\n"}, "edits.yaml:2: 'mode'");
 }
 
 static void
