@@ -121,58 +121,85 @@ schema_same_table(char *a, char *b)
 	return true;
 }
 
-/* Do two CREATE statements, or two objects that have none, mean the same? */
-static bool
-schema_same_sql(const char *a, const char *b, bool table)
+/* Do two CREATE statements, or two objects that have none, mean the same? An SQLite result code. */
+static int
+schema_compare_sql(const char *a, const char *b, bool table, int *ret_same)
 {
 	char *ours, *theirs;
-	bool same;
+	int rc;
 
+	*ret_same = a == b;
 	if (a == NULL || b == NULL)
-		return a == b;
+		return SQLITE_OK;
 	ours = schema_compact(a);
 	theirs = schema_compact(b);
-	same =
-	    ours != NULL && theirs != NULL && (strcmp(ours, theirs) == 0 || (table && schema_same_table(ours, theirs)));
+	rc = ours == NULL || theirs == NULL ? SQLITE_NOMEM : SQLITE_OK;
+	if (rc == SQLITE_OK)
+		*ret_same = strcmp(ours, theirs) == 0 || (table && schema_same_table(ours, theirs));
 	free(ours);
 	free(theirs);
-	return same;
+	return rc;
 }
 
+/* NULL: it is NULL, or there was no memory, which *rc then says. What is not read for want of memory must not look like
+ * somebody's doing. */
 static const char *
-schema_column(sqlite3_stmt *stmt, int column)
+schema_column(sqlite3_stmt *stmt, int column, int *rc)
 {
-	return (const char *)sqlite3_column_text(stmt, column);
+	const char *text = (const char *)sqlite3_column_text(stmt, column);
+
+	if (text == NULL && sqlite3_column_type(stmt, column) != SQLITE_NULL)
+		*rc = SQLITE_NOMEM;
+	return text;
 }
 
-static bool
-schema_is_table(sqlite3_stmt *object)
-{
-	const char *type = schema_column(object, 0);
-
-	return type != NULL && strcmp(type, "table") == 0;
-}
-
-/* The object that stmt stands on, as the other database has it: 1 the same, 0 another, -1 it has none. */
+/* Compare the object that each of two statements stands on. */
 static int
-schema_find(sqlite3_stmt *object, sqlite3 *other, int *ret_rc)
+schema_compare(sqlite3_stmt *a, sqlite3_stmt *b, int *ret_same)
+{
+	int rc = SQLITE_OK;
+	const char *type = schema_column(a, 0, &rc), *ours = schema_column(a, 3, &rc),
+		   *theirs = schema_column(b, 3, &rc);
+
+	if (rc != SQLITE_OK)
+		return rc;
+	return schema_compare_sql(ours, theirs, type != NULL && strcmp(type, "table") == 0, ret_same);
+}
+
+/* The object that stmt stands on, as the other database has it: 1 the same, 0 another, -1 it has none. An SQLite result
+ * code. */
+static int
+schema_find(sqlite3_stmt *object, sqlite3 *other, int *ret_found)
 {
 	sqlite3_stmt *stmt;
-	int found = -1;
-
-	*ret_rc = sqlite3_prepare_v2(
+	int rc = sqlite3_prepare_v2(
 	    other, SCHEMA_OBJECTS " WHERE type = ?1 AND name = ?2 AND tbl_name = ?3", -1, &stmt, NULL);
-	if (*ret_rc != SQLITE_OK)
-		return -1;
-	for (int i = 0; i < 3; i++)
-		sqlite3_bind_value(stmt, i + 1, sqlite3_column_value(object, i));
-	*ret_rc = sqlite3_step(stmt);
-	if (*ret_rc == SQLITE_ROW)
-		found = schema_same_sql(schema_column(object, 3), schema_column(stmt, 3), schema_is_table(object));
-	if (*ret_rc == SQLITE_ROW || *ret_rc == SQLITE_DONE)
-		*ret_rc = SQLITE_OK;
+
+	*ret_found = -1;
+	if (rc != SQLITE_OK)
+		return rc;
+	for (int i = 0; rc == SQLITE_OK && i < 3; i++)
+		rc = sqlite3_bind_value(stmt, i + 1, sqlite3_column_value(object, i));
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(stmt);
+	if (rc == SQLITE_ROW)
+		rc = schema_compare(object, stmt, ret_found);
 	sqlite3_finalize(stmt);
-	return found;
+	return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static int
+schema_say(sqlite3_stmt *object, const char *how, char ret_what[SCHEMA_CHECK_TEXT_MAX], bool *ret_table)
+{
+	int rc = SQLITE_OK;
+	const char *type = schema_column(object, 0, &rc), *name = schema_column(object, 1, &rc);
+
+	if (rc != SQLITE_OK)
+		return rc;
+	snprintf(ret_what, SCHEMA_CHECK_TEXT_MAX, "%.16s %.64s %s", type == NULL ? "object" : type,
+	    name == NULL ? "without a name" : name, how);
+	*ret_table = type != NULL && strcmp(type, "table") == 0;
+	return SQLITE_OK;
 }
 
 /* The objects of one database, each asked for in the other, until there is a difference. */
@@ -185,19 +212,14 @@ schema_walk(sqlite3 *db, sqlite3 *other, const char *missing, char ret_what[SCHE
 	if (rc != SQLITE_OK)
 		return rc;
 	while (ret_what[0] == '\0' && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-		const char *type = schema_column(stmt, 0), *name = schema_column(stmt, 1);
-
-		found = schema_find(stmt, other, &rc);
+		rc = schema_find(stmt, other, &found);
+		if (rc == SQLITE_OK && found != 1)
+			rc = schema_say(stmt, found < 0 ? missing : "is not as postern makes it", ret_what, ret_table);
 		if (rc != SQLITE_OK)
 			break;
-		if (found == 1)
-			continue;
-		snprintf(ret_what, SCHEMA_CHECK_TEXT_MAX, "%.16s %.64s %s", type == NULL ? "object" : type,
-		    name == NULL ? "without a name" : name, found < 0 ? missing : "is not as postern makes it");
-		*ret_table = schema_is_table(stmt);
 	}
 	sqlite3_finalize(stmt);
-	return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_OK : rc;
+	return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
 int
@@ -215,51 +237,63 @@ schema_check(sqlite3 *db, sqlite3 *reference, char ret_what[SCHEMA_CHECK_TEXT_MA
 	return rc;
 }
 
-/* Is the row of words that stmt stands on in the other database? 1, 0, -1. */
+/* Is the row of words that each of two statements stands on the same? */
 static int
-schema_find_word(sqlite3_stmt *word, sqlite3 *db, const char *table)
+schema_compare_words(sqlite3_stmt *a, sqlite3_stmt *b, int *ret_same)
+{
+	int rc = SQLITE_OK;
+
+	*ret_same = sqlite3_column_count(a) == sqlite3_column_count(b);
+	for (int i = 0; *ret_same && rc == SQLITE_OK && i < sqlite3_column_count(a); i++) {
+		const char *ours = schema_column(a, i, &rc), *theirs = schema_column(b, i, &rc);
+
+		*ret_same = ours != NULL && theirs != NULL && strcmp(ours, theirs) == 0;
+	}
+	return rc;
+}
+
+static int
+schema_find_word(sqlite3_stmt *word, sqlite3 *db, const char *table, int *ret_same)
 {
 	sqlite3_stmt *stmt;
 	char sql[96];
-	bool same = false;
 	int rc;
 
+	*ret_same = 0;
 	snprintf(sql, sizeof(sql), "SELECT * FROM %s WHERE id = ?1", table);
-	if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK)
-		return -1;
-	sqlite3_bind_value(stmt, 1, sqlite3_column_value(word, 0));
-	rc = sqlite3_step(stmt);
-	if (rc == SQLITE_ROW) {
-		same = sqlite3_column_count(stmt) == sqlite3_column_count(word);
-		for (int i = 0; same && i < sqlite3_column_count(word); i++)
-			same = schema_column(stmt, i) != NULL &&
-			    strcmp(schema_column(stmt, i), schema_column(word, i)) == 0;
-	}
+	rc = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
+	if (rc != SQLITE_OK)
+		return rc;
+	rc = sqlite3_bind_value(stmt, 1, sqlite3_column_value(word, 0));
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(stmt);
+	if (rc == SQLITE_ROW)
+		rc = schema_compare_words(word, stmt, ret_same);
 	sqlite3_finalize(stmt);
-	return rc == SQLITE_ROW || rc == SQLITE_DONE ? same : -1;
+	return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
 static int
 schema_check_table_words(sqlite3 *db, sqlite3 *reference, const char *table, char ret_what[SCHEMA_CHECK_TEXT_MAX])
 {
 	sqlite3_stmt *stmt;
-	int rc, found = 1;
+	int rc, same = 1;
 	char sql[96];
 
 	snprintf(sql, sizeof(sql), "SELECT * FROM %s", table);
 	rc = sqlite3_prepare_v2(reference, sql, -1, &stmt, NULL);
 	if (rc != SQLITE_OK)
 		return rc;
-	while (found == 1 && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-		found = schema_find_word(stmt, db, table);
-		if (found == 0)
+	while (same && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+		rc = schema_find_word(stmt, db, table, &same);
+		if (rc != SQLITE_OK)
+			break;
+		if (!same)
 			snprintf(ret_what, SCHEMA_CHECK_TEXT_MAX, "word %d of table %s is not \"%.40s\"",
-			    sqlite3_column_int(stmt, 0), table, schema_column(stmt, 1));
+			    sqlite3_column_int(stmt, 0), table, schema_column(stmt, 1, &rc));
 	}
 	sqlite3_finalize(stmt);
-	if (found < 0)
-		return sqlite3_errcode(db);
-	return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_OK : rc;
+	return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
 int
@@ -275,6 +309,17 @@ schema_check_words(sqlite3 *db, sqlite3 *reference, char ret_what[SCHEMA_CHECK_T
 	return rc;
 }
 
+static int
+schema_drop_text(sqlite3_stmt *object, char **ret_sql)
+{
+	int rc = SQLITE_OK;
+	const char *type = schema_column(object, 0, &rc), *name = schema_column(object, 1, &rc);
+
+	if (rc == SQLITE_OK)
+		*ret_sql = sqlite3_mprintf("DROP %s \"%w\"", type, name);
+	return *ret_sql == NULL ? SQLITE_NOMEM : SQLITE_OK;
+}
+
 /* The first object that can be dropped and should be, as a statement that does it; NULL: there is none. */
 static int
 schema_find_foreign(sqlite3 *db, sqlite3 *reference, char **ret_sql)
@@ -288,14 +333,14 @@ schema_find_foreign(sqlite3 *db, sqlite3 *reference, char **ret_sql)
 	if (rc != SQLITE_OK)
 		return rc;
 	while (found == 1 && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-		found = schema_find(stmt, reference, &rc);
+		rc = schema_find(stmt, reference, &found);
+		if (rc == SQLITE_OK && found != 1)
+			rc = schema_drop_text(stmt, ret_sql);
 		if (rc != SQLITE_OK)
 			break;
-		if (found != 1)
-			*ret_sql = sqlite3_mprintf("DROP %s \"%w\"", schema_column(stmt, 0), schema_column(stmt, 1));
 	}
 	sqlite3_finalize(stmt);
-	return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_OK : rc;
+	return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
 static int
@@ -324,10 +369,13 @@ schema_make_missing(sqlite3 *db, sqlite3 *reference)
 	if (rc != SQLITE_OK)
 		return rc;
 	while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-		int found = schema_find(stmt, db, &rc);
+		int found;
+		const char *sql;
 
+		rc = schema_find(stmt, db, &found);
+		sql = schema_column(stmt, 3, &rc);
 		if (rc == SQLITE_OK && found < 0)
-			rc = sqlite3_exec(db, schema_column(stmt, 3), NULL, NULL, NULL);
+			rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
 		if (rc != SQLITE_OK)
 			break;
 	}
@@ -351,18 +399,22 @@ schema_mend(sqlite3 *db, sqlite3 *reference)
 static int
 schema_append_probe(sqlite3 *reference, const char *table, const char *index, const char *condition, sqlite3_str *sql)
 {
+	const char *column;
 	sqlite3_stmt *stmt;
 	int rc =
 	    sqlite3_prepare_v2(reference, "SELECT name FROM pragma_index_info(?1) ORDER BY seqno", -1, &stmt, NULL);
 
 	if (rc != SQLITE_OK)
 		return rc;
-	sqlite3_bind_text(stmt, 1, index, -1, SQLITE_TRANSIENT);
+	rc = sqlite3_bind_text(stmt, 1, index, -1, SQLITE_TRANSIENT);
 	condition = condition == NULL ? "1" : condition + strlen(" WHERE ");
 	sqlite3_str_appendf(sql, " AND (NOT (%s) OR EXISTS (SELECT 1 FROM %s i INDEXED BY %s WHERE %s AND i.id = t.id",
 	    condition, table, index, condition);
-	while ((rc = sqlite3_step(stmt)) == SQLITE_ROW)
-		sqlite3_str_appendf(sql, " AND i.%s IS t.%s", schema_column(stmt, 0), schema_column(stmt, 0));
+	while (rc == SQLITE_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+		rc = SQLITE_OK;
+		column = schema_column(stmt, 0, &rc);
+		sqlite3_str_appendf(sql, " AND i.%s IS t.%s", column, column);
+	}
 	sqlite3_str_appendall(sql, "))");
 	sqlite3_finalize(stmt);
 	return rc == SQLITE_DONE ? SQLITE_OK : rc;
@@ -371,19 +423,21 @@ schema_append_probe(sqlite3 *reference, const char *table, const char *index, co
 int
 schema_append_index_probe(sqlite3 *reference, const char *table, sqlite3_str *sql)
 {
+	const char *index, *create;
 	sqlite3_stmt *stmt;
 	int rc = sqlite3_prepare_v2(
 	    reference, SCHEMA_OBJECTS " WHERE type = 'index' AND tbl_name = ?1 AND sql IS NOT NULL", -1, &stmt, NULL);
 
 	if (rc != SQLITE_OK)
 		return rc;
-	sqlite3_bind_text(stmt, 1, table, -1, SQLITE_TRANSIENT);
+	rc = sqlite3_bind_text(stmt, 1, table, -1, SQLITE_TRANSIENT);
 	sqlite3_str_appendall(sql, "(1");
-	while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-		rc = schema_append_probe(
-		    reference, table, schema_column(stmt, 1), strstr(schema_column(stmt, 3), " WHERE "), sql);
-		if (rc != SQLITE_OK)
-			break;
+	while (rc == SQLITE_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+		rc = SQLITE_OK;
+		index = schema_column(stmt, 1, &rc);
+		create = schema_column(stmt, 3, &rc);
+		if (rc == SQLITE_OK)
+			rc = schema_append_probe(reference, table, index, strstr(create, " WHERE "), sql);
 	}
 	sqlite3_str_appendall(sql, ")");
 	sqlite3_finalize(stmt);

@@ -209,6 +209,9 @@ run_open(struct run *run)
 	run->store = store_open(fixture_db, &opening, &err);
 	if (opening.replaced && !run->may_replace)
 		fail_msg("set aside: %s", opening.why);
+	/* Nobody is to be blamed for what a disk does. */
+	if (opening.changed[0] != '\0')
+		fail_msg("told of another program: %s", opening.changed);
 	if (run->store == NULL) {
 		/* The auditor ends at the start for any other code. */
 		if (err.code != ERROR_SYSTEM)
