@@ -371,6 +371,8 @@ the_end_of_a_rule_is_recorded_once_be_it_while_nobody_ran(void **state)
 	}
 	far->record_count = 0;
 	far_start(far);
+	/* It must not be told to end while the attach that it asks for is answered. */
+	far_wait(far, has_recorded_restore);
 }
 
 static void
