@@ -5,7 +5,8 @@
 # SANITIZE=1 builds with ASan and UBSan into build-sanitize/ (make test SANITIZE=1 runs the same tests on it).
 # FUZZ=1 CC=clang builds for libFuzzer into build-fuzz/ (make fuzz does that by itself).
 # make test ONLY=dns runs only the test files with "dns" in their path; SUITES="unit e2e" only those suites.
-# make test-long runs what takes minutes: leases that expire, connections that idle, a storage fault at every call.
+# make test-long runs what takes minutes: leases that expire, connections that idle, a storage fault at every call,
+# a minute of each fuzzer.
 
 VERSION := 0.1.0
 # Of the manual pages; the day of the version.
@@ -161,6 +162,7 @@ endif
 test-long: deps
 	@$(SUB) all unit lab-programs
 	@BUILD=$(BUILD) VM_DIR=$(VM_DIR) ONLY="$(ONLY)" tests/run unit-long e2e-long
+	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=60
 
 # The fuzzers' build needs clang's runtime library; without it there are none, and the tests say that they skip them.
 fuzz-build:
