@@ -321,7 +321,7 @@ as_user() {
 	# A stranger.
 	says 4 "you may not use it; become root or a member of its group" as_user 5000 5000 "$LAB/bin/postern" list
 	says 4 "you may not use it" as_user 5000 5000 "$LAB/bin/postern" attach mine
-	says 4 "ermission" as_user 5000 5000 "$LAB/bin/postern" log
+	says 4 "you may not read it; become root or a member of the daemon.s group" as_user 5000 5000 "$LAB/bin/postern" log
 	run ! as_user 5000 5000 curl -sS --unix-socket "$LAB/run/control.sock" http://postern/v1/status
 	# The roles themselves have no business with it.
 	says 4 "you may not use it" as_user 64201 5000 "$LAB/bin/postern" list
