@@ -24,13 +24,15 @@ static const struct {
 };
 _Static_assert(sizeof(stats_groups) / sizeof(stats_groups[0]) == STATS_GROUP_MAX, "SQL for each group");
 
+/* What is not of the kind at all is in no list of the most of it; but where bytes are asked for, what moved none shows what
+ * else there was. */
 static const struct {
-	const char *word, *order;
+	const char *word, *having, *order;
 } stats_bys[] = {
-    [STATS_BY_BYTES] = {"bytes", "sum_capped(o) + sum_capped(i) DESC, sum_capped(c) DESC"},
-    [STATS_BY_CONNECTIONS] = {"connections", "sum_capped(c) DESC"},
-    [STATS_BY_DENIED] = {"denied", "sum_capped(d) DESC, sum_capped(c) DESC"},
-    [STATS_BY_QUERIES] = {"queries", "sum_capped(q) DESC"},
+    [STATS_BY_BYTES] = {"bytes", "1", "sum_capped(o) + sum_capped(i) DESC, sum_capped(c) DESC"},
+    [STATS_BY_CONNECTIONS] = {"connections", "max(c) > 0", "sum_capped(c) DESC"},
+    [STATS_BY_DENIED] = {"denied", "max(d) > 0", "sum_capped(d) DESC, sum_capped(c) DESC"},
+    [STATS_BY_QUERIES] = {"queries", "max(q) > 0", "sum_capped(q) DESC"},
 };
 _Static_assert(sizeof(stats_bys) / sizeof(stats_bys[0]) == STATS_BY_MAX, "SQL for each order");
 
@@ -103,8 +105,8 @@ stats_top(struct query *query, enum stats_group group, enum stats_by by, size_t 
 	snprintf(dns, sizeof(dns),
 	    "%s AS k, 0 AS c, t.count AS q, (t.verdict <> 0) * t.count AS d, 0 AS o, 0 AS i, t.ts AS ts, NULL AS l",
 	    stats_groups[group].dns == NULL ? "NULL" : stats_groups[group].dns);
-	snprintf(after, sizeof(after), "GROUP BY k ORDER BY %s, k LIMIT %d", stats_bys[by].order,
-	    max > INT_MAX ? INT_MAX : (int)max);
+	snprintf(after, sizeof(after), "GROUP BY k HAVING %s ORDER BY %s, k LIMIT %d", stats_bys[by].having,
+	    stats_bys[by].order, max > INT_MAX ? INT_MAX : (int)max);
 	if (query_scope_prepare(query, before, columns, after, &stmt, err) < 0)
 		return -1;
 	while ((rc = stmt == NULL ? SQLITE_DONE : sqlite3_step(stmt)) == SQLITE_ROW)

@@ -288,7 +288,8 @@ suggest_write_counts(FILE *out, const struct suggest *suggest)
 
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
 		if (counts[i].count > 0)
-			fprintf(out, "# left out: %" PRId64 " records %s\n", counts[i].count, counts[i].what);
+			fprintf(out, "# left out: %" PRId64 " record%s %s\n", counts[i].count,
+			    counts[i].count == 1 ? "" : "s", counts[i].what);
 }
 
 static void

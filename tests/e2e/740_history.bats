@@ -129,7 +129,7 @@ setup() {
 	matches "siblings" '^  - host: "\*.lab-a.com"  # allowed' "$output"
 	matches "one of them" '^  # six.lab-a.com: allowed' "$output"
 	matches "never list" '^# left out: metadata.google.internal: .*can never be allowed' "$output"
-	matches "counted" '^# left out: 1 records about names and addresses that no rule can say' "$output"
+	matches "counted" '^# left out: 1 record about names and addresses that no rule can say' "$output"
 	equal "rules" 3 "$(grep -c '^  - ' "$LAB/tmp/suggested.yaml")"
 	run -1 grep -P '[^\x20-\x7e]' "$LAB/tmp/suggested.yaml"
 
@@ -160,7 +160,7 @@ setup() {
 	run -0 postern policy suggest denied
 	posternd_start
 	matches "denied" '^  - host: "www.lab-cname.com"  # denied [0-9]+ so far' "$output"
-	matches "counted" '^# left out: [0-9]+ records refused by a deny rule' "$output"
+	matches "counted" '^# left out: [0-9]+ records? refused by a deny rule' "$output"
 	run -1 grep -c lab-b <<<"$output"
 	run -1 postern policy suggest nosuch
 	matches "message" "no sandbox nosuch" "$output"

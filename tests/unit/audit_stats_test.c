@@ -95,6 +95,7 @@ test_groups_and_orders(void **state)
 		"8:10.0.0.1 c40 q0 d40 0/0\n12:140.82.121.4 c4 q0 d1 2468/11357802\n"},
 	    {STATS_GROUP_PORT, STATS_BY_QUERIES, 1, "2:53 c0 q4 d3 0/0\n"},
 	    {STATS_GROUP_SANDBOX, STATS_BY_CONNECTIONS, 9, "5:task1 c43 q4 d44 2468/11357802\n5:task2 c1 q0 d0 0/0\n"},
+	    {STATS_GROUP_SANDBOX, STATS_BY_DENIED, 9, "5:task1 c43 q4 d44 2468/11357802\n"},
 	    {STATS_GROUP_REASON, STATS_BY_DENIED, 2, "13:never_address c40 q0 d40 0/0\n7:no_rule c0 q3 d3 0/0\n"},
 	    {STATS_GROUP_COUNTRY, STATS_BY_BYTES, 1, "2:US c2 q0 d0 2468/11357802\n"},
 	    {STATS_GROUP_ASN, STATS_BY_BYTES, 1, "5:36459 GitHub c2 q0 d0 2468/11357802\n"},

@@ -314,8 +314,8 @@ suggest_is_minimal(void **state)
 	    "# left out: metadata.google.internal: host name 'metadata.google.internal' can never be allowed: GCP "
 	    "metadata "
 	    "(metadata.google.internal)\n"
-	    "# left out: 1 records to addresses that it had not resolved\n"
-	    "# left out: 1 records refused by a deny rule or by a rule's end\n");
+	    "# left out: 1 record to addresses that it had not resolved\n"
+	    "# left out: 1 record refused by a deny rule or by a rule's end\n");
 	free(text);
 }
 
