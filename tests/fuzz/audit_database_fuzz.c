@@ -14,6 +14,7 @@
 #include "audit/store.h"
 #include "audit/verify.h"
 #include "base/reader.h"
+#include "tests/fuzz/audit_fuzz.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -54,13 +55,6 @@ static struct {
 static const char *const tables[] = {
     NULL, "connections", "dns", "events", "sandboxes", "accounts", "chain", "seals", "seal_keys", "meta"};
 #define TABLES (sizeof(tables) / sizeof(tables[0]))
-
-static void
-must(bool good)
-{
-	if (!good)
-		abort();
-}
 
 static void
 run_sql(sqlite3 *db, const char *sql)
@@ -350,16 +344,6 @@ remove_dir(void)
 }
 
 /* Changing it. */
-
-static int64_t
-read_number(const uint8_t *bytes, size_t len)
-{
-	uint64_t value = len > 0 && bytes[0] >= 0x80 ? UINT64_MAX : 0;
-
-	for (size_t i = 0; i < len; i++)
-		value = value << 8 | bytes[i];
-	return (int64_t)value;
-}
 
 static void
 bind_value(sqlite3_stmt *stmt, int at, struct reader *r)

@@ -7,6 +7,7 @@
 #include "audit/insert.h"
 #include "audit/schema.h"
 #include "base/reader.h"
+#include "tests/fuzz/audit_fuzz.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
@@ -25,13 +26,6 @@ static sqlite3 *db;
 static struct insert insert;
 /* All rows of a table, and the link with a number that is about a row; nothing that is no JSON. */
 static sqlite3_stmt *all_rows[CHAIN_TABLE_MAX], *link_about, *no_json;
-
-static void
-must(bool good)
-{
-	if (!good)
-		abort();
-}
 
 static sqlite3_stmt *
 prepare(const char *sql)

@@ -9,6 +9,7 @@
 #include "audit/record.h"
 #include "audit/render.h"
 #include "base/reader.h"
+#include "tests/fuzz/audit_fuzz.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -44,16 +45,6 @@ static const struct {
     {MEMBER_NUMBER, AT(up_sport)}, {MEMBER_NUMBER, AT(leases)}, {MEMBER_NUMBER, AT(entropy)},
     {MEMBER_TEXT, AT(domain)}};
 #define MEMBERS (sizeof(members) / sizeof(members[0]))
-
-static int64_t
-read_number(const uint8_t *bytes, size_t len)
-{
-	uint64_t value = len > 0 && bytes[0] >= 0x80 ? UINT64_MAX : 0;
-
-	for (size_t i = 0; i < len; i++)
-		value = value << 8 | bytes[i];
-	return (int64_t)value;
-}
 
 static void
 set_member(struct query_row *row, size_t which, const uint8_t *bytes, size_t len)
