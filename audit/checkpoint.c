@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. A passive checkpoint copies committed pages from the log into the database while the writer goes
- * on; once all are copied and no reader needs the log, the next commit starts it from the beginning. Under constant load
- * there is always a last commit that is not copied yet, and the log would grow for ever: so beyond
+ * on; once all are copied and no reader needs the log, the next commit starts it from the beginning. Under constant
+ * load there is always a last commit that is not copied yet, and the log would grow for ever: so beyond
  * CHECKPOINT_FRAMES_CUT, right after a checkpoint of ours, the writer itself copies the few pages that are left and
  * starts the log anew (between two transactions; it waits for nobody). A reader that holds an old snapshot for long
  * prevents that; it costs disk space, is told by an alarm, and in the end the store takes no more (CASES F-23).
@@ -68,8 +68,8 @@ checkpoint_run(struct checkpoint *checkpoint)
 {
 	int rc = SQLITE_OK;
 
-	/* The second time for what was committed during the first: little. A failure (disk full, file gone) is the writer's
-	 * to notice: it meets the same file. */
+	/* The second time for what was committed during the first: little. A failure (disk full, file gone) is the
+	 * writer's to notice: it meets the same file. */
 	for (int i = 0; i < 2 && rc == SQLITE_OK; i++) {
 		uint64_t frames = checkpoint->state.frames;
 

@@ -2,8 +2,8 @@
 /* Rows of the audit log in the formats that other tools read: CSV, Zeek's logs, OCSF, ECS. postern-audit(5) has the
  * mappings, column by column.
  *
- * Whatever a row holds, the output is printable ASCII but for the separators of its format; bytes outside it become \xNN
- * (CASES F-28). A number outside its enum becomes "?" or the schema's own word for unknown. */
+ * Whatever a row holds, the output is printable ASCII but for the separators of its format; bytes outside it become
+ * \xNN (CASES F-28). A number outside its enum becomes "?" or the schema's own word for unknown. */
 #ifndef POSTERN_AUDIT_EXPORT_H
 #define POSTERN_AUDIT_EXPORT_H
 

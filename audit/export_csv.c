@@ -192,8 +192,8 @@ static void
 csv_put(FILE *out, const char *text)
 {
 	fputc('"', out);
-	/* A spreadsheet reads "=1+1", "+1", "-1" and "@SUM()" as formulas. A cell cannot begin with TAB, CR or LF: they are
-	 * escaped. */
+	/* A spreadsheet reads "=1+1", "+1", "-1" and "@SUM()" as formulas. A cell cannot begin with TAB, CR or LF: they
+	 * are escaped. */
 	if (text[0] == '=' || text[0] == '+' || text[0] == '-' || text[0] == '@')
 		fputc('\'', out);
 	for (; *text != '\0'; text++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Rows as documents of the Elastic Common Schema, nested, one a line. ECS says of a firewall that did its work that the
- * outcome is "success": a refused connection is "denied" by its event.type. What ECS has no field for is below "postern",
- * as ECS asks of custom fields. */
+ * outcome is "success": a refused connection is "denied" by its event.type. What ECS has no field for is below
+ * "postern", as ECS asks of custom fields. */
 #include "audit/export_formats.h"
 #include "audit/export_text.h"
 #include "audit/json_line.h"

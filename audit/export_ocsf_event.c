@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Events as OCSF. What somebody did to a sandbox or its policy is Entity Management (3004): the schema's class for what
- * an administrator creates, updates and deletes, and unlike API Activity it does not ask for a client's address, which a
- * local socket has not. The daemon's own life is Application Lifecycle (6002). What wants somebody's eye (foreign rules, a
- * log that was replaced or had to wait, a soft limit) is a Detection Finding (2004). The rest, an agent's step among it,
- * is a Base Event: no class of the schema says what it says. */
+ * an administrator creates, updates and deletes, and unlike API Activity it does not ask for a client's address, which
+ * a local socket has not. The daemon's own life is Application Lifecycle (6002). What wants somebody's eye (foreign
+ * rules, a log that was replaced or had to wait, a soft limit) is a Detection Finding (2004). The rest, an agent's step
+ * among it, is a Base Event: no class of the schema says what it says. */
 #include "audit/export_ocsf.h"
 #include "audit/export_text.h"
 #include "audit/json_line.h"

@@ -36,8 +36,8 @@ bool export_is_http(const struct query_row *row);
 /* sandboxes.id in decimal: names come again, ids do not. */
 const char *export_sandbox_id(const struct query_row *row, char ret_text[24]);
 
-/* A query's answers, stored as "A 192.0.2.1", as an array of objects: type, class, ttl, and the data under this key. The
- * caller frees it. */
+/* A query's answers, stored as "A 192.0.2.1", as an array of objects: type, class, ttl, and the data under this key.
+ * The caller frees it. */
 json_t *export_answers(const struct query_row *row, const char *data_key);
 
 /* Was it let through by mode: learn alone? */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. Rows as Zeek would have logged the same traffic between the guest and the gateway: conn.log,
- * dns.log, ssl.log and http.log in Zeek's tab-separated form, with the columns of Zeek 7 in their order and their types, so
- * that what reads Zeek reads this. What postern does not know (it keeps no payload, no URLs, no server's answers) is unset,
+ * dns.log, ssl.log and http.log in Zeek's tab-separated form, with the columns of Zeek 7 in their order and their
+ * types, so that what reads Zeek reads this. What postern does not know (it keeps no payload, no URLs, no server's
+ * answers) is unset,
  * "-". Zeek has no place for a verdict: columns named postern.* follow behind Zeek's own, as those of its scripts do.
  *
  * A connection is one line, written at its end, as Zeek does; of a log that is not followed, open ones are lines, too,

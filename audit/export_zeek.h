@@ -39,7 +39,8 @@ struct zeek_column {
 zeek_value zeek_ts, zeek_uid, zeek_orig_h, zeek_orig_p, zeek_resp_h, zeek_resp_p, zeek_proto, zeek_name, zeek_sandbox,
     zeek_verdict, zeek_reason, zeek_rule, zeek_detail;
 
-/* Stored values as Zeek writes them: NULL for an empty text or a NULL number; counts and intervals are never negative. */
+/* Stored values as Zeek writes them: NULL for an empty text or a NULL number; counts and intervals are never negative.
+ */
 const char *zeek_text(struct query_text text, char *ret_text);
 const char *zeek_count(int64_t value, char *ret_text);
 const char *zeek_number(struct query_number number, char *ret_text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. A sender sends a record again when the auditor was restarted or could not write, so every
- * statement has no effect the second time: inserts by primary key do nothing on conflict, a close only touches a row that
- * is open, a count only grows. Every statement that does change a row gives it the next seq, which is how a reader
+ * statement has no effect the second time: inserts by primary key do nothing on conflict, a close only touches a row
+ * that is open, a count only grows. Every statement that does change a row gives it the next seq, which is how a reader
  * that follows the log finds changes without looking at times.
  *
  * What came from a guest is bound (insert_bind.c), never spliced into SQL. */
@@ -35,16 +35,17 @@
 	"excluded.queries_denied, excluded.queries_limited, excluded.queries_failed, excluded.packets, "               \
 	"excluded.packets_allowed, excluded.packets_denied, excluded.packets_limited, excluded.packets_failed"
 
-/* None has a RETURNING clause, though the changed row is what its link is made of: with it SQLite takes a statement for one
- * that may stop halfway, and keeps a copy of every page that it is about to change, 4 KiB for each index of the table. */
+/* None has a RETURNING clause, though the changed row is what its link is made of: with it SQLite takes a statement for
+ * one that may stop halfway, and keeps a copy of every page that it is about to change, 4 KiB for each index of the
+ * table. */
 static const char *const insert_sql[] = {
     [INSERT_CONNECTION] = CONNECTION_SQL "DO NOTHING",
     [INSERT_REFUSED] =
 	CONNECTION_SQL "DO UPDATE SET seq = excluded.seq, count = excluded.count, last_ts = excluded.last_ts "
 		       "WHERE excluded.count > count",
-    /* A crash is inferred from a process's end; the sender's own word about the connection wins. What is open was allowed
-     * (record_valid), and only what ends otherwise has its verdict set: a column that is set, if to what it was, has its
-     * entry in each of its indexes written anew. */
+    /* A crash is inferred from a process's end; the sender's own word about the connection wins. What is open was
+     * allowed (record_valid), and only what ends otherwise has its verdict set: a column that is set, if to what it
+     * was, has its entry in each of its indexes written anew. */
     [INSERT_CLOSE] = CLOSE_SQL " WHERE id = ?1 AND end IN (0, 11, 12)",
     [INSERT_CLOSE_REFUSED] = CLOSE_SQL ", verdict = ?16 WHERE id = ?1 AND end IN (0, 11, 12)",
     /* What was sent again must not take a count back. */

@@ -43,7 +43,8 @@ struct insert {
 	struct insert_state durable; /* as committed */
 };
 
-/* Prepare all statements; state is where the file stands. Returns an SQLite result code; on failure nothing stays behind. */
+/* Prepare all statements; state is where the file stands. Returns an SQLite result code; on failure nothing stays
+ * behind. */
 int insert_prepare(struct insert *insert, sqlite3 *db, const struct insert_state *state);
 void insert_finalize(struct insert *insert);
 
@@ -51,8 +52,8 @@ void insert_finalize(struct insert *insert);
 void insert_committed(struct insert *insert);
 void insert_rolled_back(struct insert *insert);
 
-/* The row with this id was written: give it its link, and go on numbering with its seq. An SQLite result code; other than
- * SQLITE_OK the batch cannot be kept. */
+/* The row with this id was written: give it its link, and go on numbering with its seq. An SQLite result code; other
+ * than SQLITE_OK the batch cannot be kept. */
 int insert_link(struct insert *insert, enum chain_table table, int64_t id);
 
 /* Store one record that record_valid accepted. Returns SQLITE_OK or the code of the failure. */

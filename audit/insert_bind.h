@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What a record says into a statement's parameters. Text columns hold printable ASCII only: names that are not plain go to a
- * BLOB column as they came, other texts (built by us; a surprise there means a damaged sender) are escaped, and JSON columns
- * are checked to be JSON. */
+/* What a record says into a statement's parameters. Text columns hold printable ASCII only: names that are not plain go
+ * to a BLOB column as they came, other texts (built by us; a surprise there means a damaged sender) are escaped, and
+ * JSON columns are checked to be JSON. */
 #ifndef POSTERN_AUDIT_INSERT_BIND_H
 #define POSTERN_AUDIT_INSERT_BIND_H
 
@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Parameters in order of their columns; the first failure sticks. Texts and blobs are copied only where that is said: what
- * they point to outlives the step. */
+/* Parameters in order of their columns; the first failure sticks. Texts and blobs are copied only where that is said:
+ * what they point to outlives the step. */
 struct binder {
 	sqlite3_stmt *stmt;
 	int at; /* parameters bound so far */

@@ -28,8 +28,8 @@ integrity_read_failed(sqlite3 *db)
 	return false;
 }
 
-/* quick_check makes a finding of a page that cannot be read, too. Some findings have the code; else the file knows whether
- * a bad disk or a bad page is behind it. */
+/* quick_check makes a finding of a page that cannot be read, too. Some findings have the code; else the file knows
+ * whether a bad disk or a bad page is behind it. */
 static bool
 integrity_is_damage(sqlite3 *db, const char *finding)
 {

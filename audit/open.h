@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Opening an audit database to read it: with the daemon running or not, or a copy on another machine. Nothing is written,
- * and nothing in the file is believed. */
+/* Opening an audit database to read it: with the daemon running or not, or a copy on another machine. Nothing is
+ * written, and nothing in the file is believed. */
 #ifndef POSTERN_AUDIT_OPEN_H
 #define POSTERN_AUDIT_OPEN_H
 

@@ -25,8 +25,8 @@ prune_integer(sqlite3 *db, const char *sql, int64_t *ret_value)
 int
 prune_told(sqlite3 *db, int64_t *ret_through, bool *ret_told)
 {
-	/* Whenever something goes the event is written: it is among the newest. Without an index, which might be damaged.
-	 * What no seal is about yet anybody can write. */
+	/* Whenever something goes the event is written: it is among the newest. Without an index, which might be
+	 * damaged. What no seal is about yet anybody can write. */
 	static const char sql[] =
 	    "SELECT m.value, m.value = 0 OR (SELECT 1 FROM events e NOT INDEXED WHERE e.kind = 16 AND m.value = "
 	    "CASE WHEN json_valid(e.detail) THEN json_extract(e.detail, '$.through') END AND e.seq <= "
@@ -60,8 +60,8 @@ prune_bytes_used(sqlite3 *db, uint64_t *ret_bytes)
 	return rc;
 }
 
-/* Small segments go together, as many as have not more links than one that was full: each time something goes, a seal is
- * made, and a log that had many must not have as many for ever. */
+/* Small segments go together, as many as have not more links than one that was full: each time something goes, a seal
+ * is made, and a log that had many must not have as many for ever. */
 static int
 prune_extend(sqlite3 *db, const struct prune_limits *limits, struct prune_segment *segment)
 {
@@ -184,8 +184,8 @@ prune_carry_row(struct insert *insert, enum chain_table table, sqlite3_stmt *upd
 	return rc == SQLITE_OK ? insert_link(insert, table, id) : rc;
 }
 
-/* All rows of the table up to the segment's end that the condition holds for, one after the other: each leaves the range as
- * it gets its new seq. */
+/* All rows of the table up to the segment's end that the condition holds for, one after the other: each leaves the
+ * range as it gets its new seq. */
 static int
 prune_carry(struct insert *insert, enum chain_table table, const char *condition, const struct prune_segment *segment)
 {

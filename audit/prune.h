@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Retention: the oldest sealed segment of the log is dropped as a whole, its seal stays. What is left still verifies: the
- * seal's head is where the rest of the chain begins. Between audit/store.c and its tables. */
+/* Retention: the oldest sealed segment of the log is dropped as a whole, its seal stays. What is left still verifies:
+ * the seal's head is where the rest of the chain begins. Between audit/store.c and its tables. */
 #ifndef POSTERN_AUDIT_PRUNE_H
 #define POSTERN_AUDIT_PRUNE_H
 
@@ -27,17 +27,18 @@ struct prune_segment {
 };
 
 /* Up to which seq are rows gone (0: none are), and does an event of retention say the same, which a seal is about?
- * pruned_through is in no chain and under no seal: who drops rows by hand and sets the number is found by this. Read in one statement: both
- * change together. An SQLite result code. */
+ * pruned_through is in no chain and under no seal: who drops rows by hand and sets the number is found by this. Read in
+ * one statement: both change together. An SQLite result code. */
 int prune_told(sqlite3 *db, int64_t *ret_through, bool *ret_told);
 
 /* Is the oldest segment due? SQLITE_OK, and *ret_due and, if so, through, sealed_us and for_size of *ret_segment; or an
- * SQLite result code. The newest seal's segment is never due, nor for its size anything of the newest SEAL_LINKS links. */
+ * SQLite result code. The newest seal's segment is never due, nor for its size anything of the newest SEAL_LINKS links.
+ */
 int prune_find(sqlite3 *db, const struct prune_limits *limits, struct prune_segment *ret_segment, bool *ret_due);
 
 /* Drop it, in the open transaction. Rows of it that still matter (open connections, sandboxes that are attached or of
- * which other rows speak, their accounts) are linked anew at the end of the chain first. Sets rows and untold. The event,
- * whose detail has through, and a seal over it are the caller's to add, in the same transaction. */
+ * which other rows speak, their accounts) are linked anew at the end of the chain first. Sets rows and untold. The
+ * event, whose detail has through, and a seal over it are the caller's to add, in the same transaction. */
 int prune_drop(struct insert *insert, struct prune_segment *segment);
 
 #endif

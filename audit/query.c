@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. The three tables are read as one: a UNION ALL of SELECTs with the same columns ("arms",
- * audit/query_sql.h), ordered by (ts, id, kind), of which SQLite merges the indexes without sorting. A page ends at a row
- * whose (ts, id, kind) is the next page's beginning. "The last N" is the same stream from the N-th newest row on.
+ * audit/query_sql.h), ordered by (ts, id, kind), of which SQLite merges the indexes without sorting. A page ends at a
+ * row whose (ts, id, kind) is the next page's beginning. "The last N" is the same stream from the N-th newest row on.
  *
  * Following is another stream over the same columns, ordered by seq, which the writer gives to each change under its
  * write lock: what was committed later has the larger seq, whatever its ts. So one number says how far a follower came,
@@ -150,7 +150,8 @@ query_add_arm(
 	}
 	if (shape != QUERY_SHAPE_FOLLOW && filter->will_follow)
 		sqlite3_str_appendall(sql, " AND t.seq <= :seq");
-	/* A page begins at the cursor, which is never before since: two lower bounds would leave the planner a choice. */
+	/* A page begins at the cursor, which is never before since: two lower bounds would leave the planner a choice.
+	 */
 	if (shape != QUERY_SHAPE_PAGE && filter->since_us != 0)
 		sqlite3_str_appendall(sql, " AND t.ts >= :since");
 	query_sql_conditions(sql, filter, arm);

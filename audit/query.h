@@ -98,11 +98,12 @@ int query_next(struct query *query, const struct query_row **ret_row, struct err
 
 /* After query_next has returned 0 (filter->will_follow was set): go on with rows that were inserted or changed since
  * query_start (an open connection comes again when it is closed), in order of their change; `last` is not asked any
- * more. Returns as query_next; 0 when there is nothing new now. No change is left out, however late it was committed. */
+ * more. Returns as query_next; 0 when there is nothing new now. No change is left out, however late it was committed.
+ */
 int query_follow(struct query *query, const struct query_row **ret_row, struct error *err);
 
-/* Where a follower is: a cursor behind every row that query_follow has returned; right after query_start, behind all that
- * query_next returns. */
+/* Where a follower is: a cursor behind every row that query_follow has returned; right after query_start, behind all
+ * that query_next returns. */
 void query_cursor(const struct query *query, char ret_cursor[QUERY_CURSOR_MAX]);
 
 enum query_seek_result {
@@ -111,8 +112,8 @@ enum query_seek_result {
 	QUERY_SEEK_OTHER_LOG, /* the cursor is one of another file; going on from the beginning of this one */
 };
 
-/* After query_start with will_follow: query_follow goes on behind this cursor, whoever got it, query_next returns nothing
- * more. Rows come in the order of their change. 0, or -1 with ERROR_USAGE (not a cursor) or as query_start. */
+/* After query_start with will_follow: query_follow goes on behind this cursor, whoever got it, query_next returns
+ * nothing more. Rows come in the order of their change. 0, or -1 with ERROR_USAGE (not a cursor) or as query_start. */
 int query_seek(struct query *query, const char *cursor, enum query_seek_result *ret_result, struct error *err);
 
 /* Is the file under the query's path another one now, or was it opened as an unchanging copy? Then a follower opens it

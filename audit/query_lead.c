@@ -3,19 +3,19 @@
  * large the log is. SQLite's planner knows nothing of how many rows a value has, and where a condition has several
  * alternatives it would read them all and sort them, for every page. So the choice is made here.
  *
- * Each index is (something, ts), or (name, verdict, ts). For one value of something, its rows stand in the order of time; for a few values, a
- * statement with an arm for each value is a merge of ordered streams, which SQLite reads only as far as it must. What the
- * filter asks for is turned into such values ("keys"): sandboxes by their names and labels; hosts by name, or for a tree
- * the registered domains that lie on its path or below it; networks by the addresses in them that were dialled; what was
- * refused by the reasons that occurred. The last three are found by leaping through the index from one distinct value to
- * the next.
+ * Each index is (something, ts), or (name, verdict, ts). For one value of something, its rows stand in the order of
+ * time; for a few values, a statement with an arm for each value is a merge of ordered streams, which SQLite reads only
+ * as far as it must. What the filter asks for is turned into such values ("keys"): sandboxes by their names and labels;
+ * hosts by name, or for a tree the registered domains that lie on its path or below it; networks by the addresses in
+ * them that were dialled; what was refused by the reasons that occurred. The last three are found by leaping through
+ * the index from one distinct value to the next.
  *
  * Each index costs the writer for every row, so there are few. Addresses among a query's answers have none: a question
  * about an address goes by it to connections, and through time to queries, when nothing else leads to these.
  *
- * Of all leads that a filter has, the one with the fewest entries in the time asked for is taken; counting stops soon. A
- * lead with too many keys is none: what matches so much is met soon enough on the way through time. All conditions are
- * tested on every row whatever led to it, so that a lead can be wrong about speed only. */
+ * Of all leads that a filter has, the one with the fewest entries in the time asked for is taken; counting stops soon.
+ * A lead with too many keys is none: what matches so much is met soon enough on the way through time. All conditions
+ * are tested on every row whatever led to it, so that a lead can be wrong about speed only. */
 #include "audit/query_lead.h"
 
 #include "audit/schema.h"
@@ -352,8 +352,8 @@ lead_address_wanted(const struct query_filter *filter, const char *value)
 	return false;
 }
 
-/* What the text of every address in the network begins with: whole numbers, and of IPv6 only those before the first zero,
- * behind which the text may be shortened. "" when there is none. */
+/* What the text of every address in the network begins with: whole numbers, and of IPv6 only those before the first
+ * zero, behind which the text may be shortened. "" when there is none. */
 static void
 lead_address_bounds(const struct prefix *prefix, struct lead_leap *leap)
 {

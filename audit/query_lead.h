@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "policy/reason.h"
 
-/* Keys of one lead: each is an arm of the statement for each of three tables, or for each verdict in two of them, and SQLite
- * takes 500 arms at most. There must be room for every reason. */
+/* Keys of one lead: each is an arm of the statement for each of three tables, or for each verdict in two of them, and
+ * SQLite takes 500 arms at most. There must be room for every reason. */
 #define QUERY_KEYS_MAX 48
 
 enum query_lead_kind {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The rows of a query that was started, for statements that add them up instead of listing them: same filter, same way to
- * the rows. Within audit/ only. */
+/* The rows of a query that was started, for statements that add them up instead of listing them: same filter, same way
+ * to the rows. Within audit/ only. */
 #ifndef POSTERN_AUDIT_QUERY_SCOPE_H
 #define POSTERN_AUDIT_QUERY_SCOPE_H
 

@@ -79,7 +79,8 @@ enum end_reason {
 
 /* Kinds of attempts that are counted. */
 enum record_attempt {
-	RECORD_ATTEMPT_CONNECTION, /* TCP accepted, each further name on an HTTP connection, UDP flow: rows with count 1 */
+	RECORD_ATTEMPT_CONNECTION, /* TCP accepted, each further name on an HTTP connection, UDP flow: rows with count 1
+				    */
 	RECORD_ATTEMPT_DNS,        /* queries */
 	RECORD_ATTEMPT_REFUSED,    /* packets refused in the kernel; attempts are the kernel's own counters */
 	RECORD_ATTEMPT_MAX
@@ -167,11 +168,12 @@ enum event_kind {
 	EVENT_AUDIT_RESUMED,  /* records could not be written for a while; detail: {"lost","since"} */
 	EVENT_RESTORED,       /* re-attached after a restart */
 	EVENT_AUDIT_REPLACED, /* the database was corrupt, foreign or gone; a new one took its place;
-	                       * detail: {"why","moved_to"} */
+			       * detail: {"why","moved_to"} */
 	EVENT_GRANT_EXPIRED,  /* a rule is past its deadline; detail: {"rule","origin","ended"}, and {"noticed"} late */
 	EVENT_GRANT_USED_UP,  /* a rule's last use was made; detail: {"rule","origin"} */
-	EVENT_LIMIT_SOFT, /* a soft limit was reached; detail: {"limit","soft","hard"}, and of a rule {"rule","origin"} */
-	EVENT_MARK,       /* a step of the agent, in its own words; detail: {"text"} */
+	EVENT_LIMIT_SOFT,  /* a soft limit was reached; detail: {"limit","soft","hard"}, and of a rule {"rule","origin"}
+			    */
+	EVENT_MARK,        /* a step of the agent, in its own words; detail: {"text"} */
 	EVENT_AUDIT_ALARM, /* the log itself needs attention; detail: {"what","wal_bytes"} */
 	EVENT_PRUNED,      /* old records were dropped; detail: {"through","rows","before"} */
 	EVENT_RECORDS_LOST, /* a sender's records from..to never came; detail: {"epoch","from","to","count"} */
@@ -202,15 +204,15 @@ struct record_gap {
 	uint8_t end; /* END_GATEWAY_CRASH, END_DAEMON_CRASH */
 };
 
-/* What a sender counted itself, where attempts come in, apart from the records it made of them. Inserted, or replaced by
- * id. The rows that came from this sender before it must add up to it: postern verify. */
+/* What a sender counted itself, where attempts come in, apart from the records it made of them. Inserted, or replaced
+ * by id. The rows that came from this sender before it must add up to it: postern verify. */
 struct record_account {
 	uint64_t id; /* one for each sandbox and sender, for as long as both live */
 	int64_t sandbox;
 	int64_t ts_us;
 	uint64_t attempts[RECORD_ATTEMPT_MAX];              /* come in so far, each kind counted where it arrives */
 	uint64_t recorded[RECORD_ATTEMPT_MAX][VERDICT_MAX]; /* of these, records made so far, by their verdict now;
-	                                                     * the others are still undecided (or, refused: not seen) */
+							     * the others are still undecided (or, refused: not seen) */
 	uint8_t final; /* the sandbox was detached or the sender ends in order: nothing comes after it */
 };
 
@@ -229,8 +231,9 @@ struct record {
 	};
 };
 
-/* Epochs are handed out at least this far apart: a sender that lives so long that its counter outgrows 31 bits (a hostile
- * guest can cause some thousand records a second) goes on into the epochs behind its own, and never meets another's ids. */
+/* Epochs are handed out at least this far apart: a sender that lives so long that its counter outgrows 31 bits (a
+ * hostile guest can cause some thousand records a second) goes on into the epochs behind its own, and never meets
+ * another's ids. */
 #define RECORD_EPOCH_SPAN 64
 #define RECORD_ID(epoch, counter) (((uint64_t)(epoch) << 31) + (counter))
 /* Is the id one that the sender of this epoch gives out? */

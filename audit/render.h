@@ -15,8 +15,8 @@
  * ANSI colours around the verdict. */
 void render_short(FILE *out, const struct query_row *row, bool colour);
 
-/* The same line, and behind it what else is known of the connection or query as KEY=VALUE: its own end, TLS, place, what
- * each step took, packets, Community IDs. */
+/* The same line, and behind it what else is known of the connection or query as KEY=VALUE: its own end, TLS, place,
+ * what each step took, packets, Community IDs. */
 void render_wide(FILE *out, const struct query_row *row, bool colour);
 
 /* One line with newline: a JSON object, described in postern-audit(5). 0 or -ENOMEM. */

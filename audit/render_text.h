@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the lines of audit/render.c and audit/render_json.c share: a row's texts without what a terminal or a program could
- * be harmed by. */
+/* What the lines of audit/render.c and audit/render_json.c share: a row's texts without what a terminal or a program
+ * could be harmed by. */
 #ifndef POSTERN_AUDIT_RENDER_TEXT_H
 #define POSTERN_AUDIT_RENDER_TEXT_H
 

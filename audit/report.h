@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* One sandbox's log as one HTML page that needs nothing else: no script, no network, one style sheet whose digest is in the
- * page's content security policy. Its size is bounded however long the log is: charts have so many columns, tables so many
- * rows, and each says what it leaves out. */
+/* One sandbox's log as one HTML page that needs nothing else: no script, no network, one style sheet whose digest is in
+ * the page's content security policy. Its size is bounded however long the log is: charts have so many columns, tables
+ * so many rows, and each says what it leaves out. */
 #ifndef POSTERN_AUDIT_REPORT_H
 #define POSTERN_AUDIT_REPORT_H
 
@@ -29,8 +29,8 @@ struct report_options {
 int report_find(
     sqlite3 *db, const struct report_options *options, int64_t *ret_id, int64_t *ret_attached_us, struct error *err);
 
-/* Write the page. 0; -1 with ERROR_NOT_FOUND (no such sandbox in the log) or ERROR_SYSTEM. What out says about writing is
- * the caller's to check. */
+/* Write the page. 0; -1 with ERROR_NOT_FOUND (no such sandbox in the log) or ERROR_SYSTEM. What out says about writing
+ * is the caller's to check. */
 int report_write(FILE *out, sqlite3 *db, const struct report_options *options, struct error *err);
 
 #endif

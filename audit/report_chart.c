@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The time line as an SVG drawing: a lane for each of the names that came up most, steps of the agent across all of them,
- * and bytes out below. Connections are painted into columns of the drawing first, so that a hundred thousand of them make no
- * larger a page than a hundred. */
+/* The time line as an SVG drawing: a lane for each of the names that came up most, steps of the agent across all of
+ * them, and bytes out below. Connections are painted into columns of the drawing first, so that a hundred thousand of
+ * them make no larger a page than a hundred. */
 #include "audit/report_part.h"
 
 #include "audit/record.h"

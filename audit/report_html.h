@@ -11,8 +11,8 @@
 /* Bytes that may be anything: printable ASCII, the rest as \xNN. */
 void html_bytes(FILE *out, const char *bytes, size_t len);
 
-/* Text in UTF-8, for people's own words: invalid bytes, controls and characters that steer direction or are invisible become
- * \xNN or \u{NNNN}. */
+/* Text in UTF-8, for people's own words: invalid bytes, controls and characters that steer direction or are invisible
+ * become \xNN or \u{NNNN}. */
 void html_utf8(FILE *out, const char *text, size_t len);
 
 /* "12 KiB" of 1024 each. */

@@ -3,7 +3,8 @@
 #ifndef POSTERN_AUDIT_REPORT_STYLE_H
 #define POSTERN_AUDIT_REPORT_STYLE_H
 
-/* Up to this width cells of tables stand below each other, or two or three side by side: the widest table needs more. */
+/* Up to this width cells of tables stand below each other, or two or three side by side: the widest table needs more.
+ */
 #define REPORT_NARROW "74rem"
 
 extern const char report_style[];

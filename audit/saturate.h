@@ -22,8 +22,8 @@ saturate_sub(int64_t a, int64_t b)
 	return !__builtin_sub_overflow(a, b, &difference) ? difference : b < 0 ? INT64_MAX : INT64_MIN;
 }
 
-/* The same for statements: sum_capped(X) is SQLite's sum(X) of whole numbers, which fails when it becomes too large, and
- * one row could so hide all others. Returns SQLite's code. */
+/* The same for statements: sum_capped(X) is SQLite's sum(X) of whole numbers, which fails when it becomes too large,
+ * and one row could so hide all others. Returns SQLite's code. */
 int saturate_functions(sqlite3 *db);
 
 #endif

@@ -157,9 +157,9 @@ const char schema_tables_2[] =
     "	ts INTEGER NOT NULL     -- first used\n"
     ") STRICT;\n";
 
-/* Each is the way to some question's rows in the order of time, see audit/query_lead.c. Those by name have a row's verdict
- * before its time: what was refused of a name stands together, however often it was allowed. A row that was allowed is in
- * none of those by reason. */
+/* Each is the way to some question's rows in the order of time, see audit/query_lead.c. Those by name have a row's
+ * verdict before its time: what was refused of a name stands together, however often it was allowed. A row that was
+ * allowed is in none of those by reason. */
 const char schema_indexes[] =
     "CREATE INDEX IF NOT EXISTS connections_name ON connections (name, verdict, ts) WHERE name IS NOT NULL;\n"
     "CREATE INDEX IF NOT EXISTS connections_domain ON connections (domain, ts) WHERE domain IS NOT NULL;\n"

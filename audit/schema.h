@@ -47,8 +47,8 @@ int schema_inspect(sqlite3 *db, enum schema_state *ret_state, struct error *err)
  * and so the connection's error code as it was: closing it rolls back. */
 int schema_create(sqlite3 *db, struct error *err);
 
-/* Make of a database of an earlier version one of this version, in one transaction. Rows keep what they say; the chain of
- * version 1's begins with them as they are, and *ret_linked is set. */
+/* Make of a database of an earlier version one of this version, in one transaction. Rows keep what they say; the chain
+ * of version 1's begins with them as they are, and *ret_linked is set. */
 int schema_migrate(sqlite3 *db, bool *ret_linked, struct error *err);
 
 /* Bring the lookup tables up to this program's words (a newer program may know more of them). */
@@ -60,8 +60,8 @@ int schema_exec(sqlite3 *db, const char *sql, const char *what, struct error *er
 /* First column of the first row that constant SQL gives, 0 when there is none. 0 or -1. */
 int schema_integer(sqlite3 *db, const char *sql, int64_t *ret_value, struct error *err);
 
-/* The views and the indexes that only searching needs (those that are not there yet), as CREATE statements, and the tables
- * that came with version 2. */
+/* The views and the indexes that only searching needs (those that are not there yet), as CREATE statements, and the
+ * tables that came with version 2. */
 extern const char schema_views[];
 extern const char schema_indexes[];
 extern const char schema_tables_2[];

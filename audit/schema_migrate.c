@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* From version 1, which had neither chain nor seals: new columns are empty in its rows, but for what their names say. Each
- * row gets one link, for what it is now, in the order of the numbers it has; what had no number, sandboxes, comes last.
+/* From version 1, which had neither chain nor seals: new columns are empty in its rows, but for what their names say.
+ * Each row gets one link, for what it is now, in the order of the numbers it has; what had no number, sandboxes, comes
+ * last.
  *
  * From version 2: its indexes by name had no verdict. All else is as it was. */
 #include "audit/schema.h"

@@ -56,8 +56,8 @@ struct seal_signer {
 	struct seal_key key;
 };
 
-/* Read the PEM file (PKCS #8), or make a key and the file (mode 0600) if there is none; beside it, at path.pub, the public
- * key in one line as seal_key_text. Synced before it returns. 0 or -1. */
+/* Read the PEM file (PKCS #8), or make a key and the file (mode 0600) if there is none; beside it, at path.pub, the
+ * public key in one line as seal_key_text. Synced before it returns. 0 or -1. */
 int seal_signer_load(struct seal_signer *signer, const char *path, bool *ret_made, struct error *err);
 void seal_signer_free(struct seal_signer *signer);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. Totals and the series come from one pass over the rows, added up here: SQLite would sort them to
- * group them. The pass gives minutes; a series of more steps than STATS_STEPS_MAX is folded into hours, then days. Distinct
- * names and domains are SQLite's business. Sums of untrusted numbers saturate. */
+ * group them. The pass gives minutes; a series of more steps than STATS_STEPS_MAX is folded into hours, then days.
+ * Distinct names and domains are SQLite's business. Sums of untrusted numbers saturate. */
 #include "audit/stats.h"
 
 #include "audit/query_row.h"
@@ -160,7 +160,8 @@ stats_count_names(struct query *query, const char *before, const char *after, in
 	return rc == SQLITE_ROW ? 0 : -1;
 }
 
-/* Has no earlier row the name? A look into an index for each name and verdict; of one sandbox, its own earlier names. */
+/* Has no earlier row the name? A look into an index for each name and verdict; of one sandbox, its own earlier names.
+ */
 #define STATS_NOT_SEEN                                                                                                 \
 	"NOT EXISTS (SELECT 1 FROM connections c WHERE c.name = n.name AND c.verdict IN (0, 1, 2, 3) AND "             \
 	"c.ts < :since) AND NOT EXISTS (SELECT 1 FROM dns d WHERE d.qname = n.name AND d.verdict IN (0, 1, 2, 3) AND " \

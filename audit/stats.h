@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Rows of the audit log added up: who talked most, and totals over time. Each function is about the rows of a query that
- * was started (query_start; its `last` is not asked). Texts are as they stand in the file: anything. */
+/* Rows of the audit log added up: who talked most, and totals over time. Each function is about the rows of a query
+ * that was started (query_start; its `last` is not asked). Texts are as they stand in the file: anything. */
 #ifndef POSTERN_AUDIT_STATS_H
 #define POSTERN_AUDIT_STATS_H
 
@@ -76,7 +76,8 @@ struct stats {
 	size_t step_count;
 };
 
-/* Fill *ret_stats. step_us: 60, 3600 or 86400 seconds, 0: what suits the time from the first to the last row. 0 or -1. */
+/* Fill *ret_stats. step_us: 60, 3600 or 86400 seconds, 0: what suits the time from the first to the last row. 0 or -1.
+ */
 int stats_read(struct query *query, int64_t step_us, struct stats *ret_stats, struct error *err);
 void stats_free(struct stats *stats);
 

@@ -24,8 +24,8 @@ static const struct {
 };
 _Static_assert(sizeof(stats_groups) / sizeof(stats_groups[0]) == STATS_GROUP_MAX, "SQL for each group");
 
-/* What is not of the kind at all is in no list of the most of it; but where bytes are asked for, what moved none shows what
- * else there was. */
+/* What is not of the kind at all is in no list of the most of it; but where bytes are asked for, what moved none shows
+ * what else there was. */
 static const struct {
 	const char *word, *having, *order;
 } stats_bys[] = {

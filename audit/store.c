@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. One process writes: a lock file beside the database says so (the database itself must not be
  * locked, its readers come and go; and no descriptor but SQLite's own may be opened on it, because closing one would
- * drop SQLite's locks). The lock file stays for ever and holds a word once there was a database, so that one that is gone
- * can be told from one that never was. The word also says how the last use of the database ended (enum store_mark), and
- * so how much of it is checked before it is used again: nothing after an orderly end; the newest rows after a crash, all
- * the rest meanwhile in the checkpoint thread; everything when damage was seen, or when that takes a moment only.
+ * drop SQLite's locks). The lock file stays for ever and holds a word once there was a database, so that one that is
+ * gone can be told from one that never was. The word also says how the last use of the database ended (enum
+ * store_mark), and so how much of it is checked before it is used again: nothing after an orderly end; the newest rows
+ * after a crash, all the rest meanwhile in the checkpoint thread; everything when damage was seen, or when that takes a
+ * moment only.
  *
  * WAL, synchronous=FULL: a commit is one write to the log and one fdatasync. What store_commit has returned 0 for is
  * there after a power cut (CASES F-25). A failure anywhere rolls the whole batch back; the senders still have its
- * records and send them again. When a sync fails, what it was to write may be lost although it can still be read: then the
- * log is copied into the database, which is synced, before anything is built on it. A file that was unlinked or replaced
- * while open would take writes that nobody ever reads: before each commit the names are checked to lead to the files that
- * are open (CASES F-24). */
+ * records and send them again. When a sync fails, what it was to write may be lost although it can still be read: then
+ * the log is copied into the database, which is synced, before anything is built on it. A file that was unlinked or
+ * replaced while open would take writes that nobody ever reads: before each commit the names are checked to lead to the
+ * files that are open (CASES F-24). */
 #include "audit/store_part.h"
 
 #include "audit/schema.h"
@@ -63,8 +64,9 @@ store_is_damage(int rc)
 	return rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB || rc == SQLITE_ERROR || rc == SQLITE_IOERR_SHORT_READ;
 }
 
-/* Does the file, as another connection sees it, end where we left it? Who cut the log off, wrote into its chain or put an
- * older file's content over it must not stay unnoticed until somebody verifies. What cannot be read now is no answer. */
+/* Does the file, as another connection sees it, end where we left it? Who cut the log off, wrote into its chain or put
+ * an older file's content over it must not stay unnoticed until somebody verifies. What cannot be read now is no
+ * answer. */
 static int
 store_look_at_end(struct store *store, sqlite3 *db, struct error *err)
 {

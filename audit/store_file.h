@@ -37,13 +37,13 @@ struct store_file {
 /* Resolve the path and take the lock. 0, or -1 (ERROR_EXISTS: another process holds it). */
 int store_file_lock(struct store_file *file, const char *path, struct error *err);
 void store_file_unlock(struct store_file *file);
-/* Leave a mark, any but NONE. From the first on there is a complete database: if it is not there next time, it was lost.
- * CLOSED goes with the files' sizes and times, to notice if anybody writes to them meanwhile; after the last use of them.
- * On a full disk a mark may not get there: then it is as after a crash. */
+/* Leave a mark, any but NONE. From the first on there is a complete database: if it is not there next time, it was
+ * lost. CLOSED goes with the files' sizes and times, to notice if anybody writes to them meanwhile; after the last use
+ * of them. On a full disk a mark may not get there: then it is as after a crash. */
 void store_file_leave(struct store_file *file, enum store_mark mark);
 
-/* Note in the lock file how far the log goes, after a commit, unsynced: what a power cut leaves of it may be older than the
- * log, never newer. A log that is behind it was cut off. */
+/* Note in the lock file how far the log goes, after a commit, unsynced: what a power cut leaves of it may be older than
+ * the log, never newer. A log that is behind it was cut off. */
 void store_file_note(struct store_file *file, const struct insert_state *state);
 
 /* Bytes of the database and its -wal. */

@@ -98,8 +98,8 @@ store_rewrite_log(struct store *store, struct error *err)
 	return 0;
 }
 
-/* Whatever is not as we make it is somebody else's doing. A table of another shape may lose rows by itself: the file is not
- * written any more. All else is made anew. */
+/* Whatever is not as we make it is somebody else's doing. A table of another shape may lose rows by itself: the file is
+ * not written any more. All else is made anew. */
 static int
 store_mend(struct store *store, sqlite3 *reference, struct store_opening *opening, struct error *err)
 {
@@ -120,7 +120,8 @@ store_mend(struct store *store, sqlite3 *reference, struct store_opening *openin
 	return 0;
 }
 
-/* A log that had a chain has one for ever: somebody who takes it away has postern make a new one over whatever is there. */
+/* A log that had a chain has one for ever: somebody who takes it away has postern make a new one over whatever is
+ * there. */
 static int
 store_migrate(struct store *store, struct store_opening *opening, struct error *err)
 {
@@ -165,7 +166,8 @@ store_load(struct store *store, struct store_opening *opening, struct error *err
 		return -1;
 	if (state == SCHEMA_EMPTY && store->file.mark != STORE_MARK_NONE && !opening->replaced)
 		return error_set(err, ERROR_CORRUPT, "%s has lost its tables", store->file.path);
-	/* Only a file without tables can be told to give pages back later; one of version 1 keeps them for what comes. */
+	/* Only a file without tables can be told to give pages back later; one of version 1 keeps them for what comes.
+	 */
 	if (state == SCHEMA_EMPTY && store_exec(store, "PRAGMA auto_vacuum = INCREMENTAL", err) < 0)
 		return -1;
 	if (store_exec(store, "PRAGMA journal_mode = WAL", err) < 0 || store_rewrite_log(store, err) < 0)

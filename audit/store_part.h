@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Between the store's files: store_open.c brings a database into use, store.c writes batches, store_upkeep.c does what comes
- * round: seals, retention, carrying over. */
+/* Between the store's files: store_open.c brings a database into use, store.c writes batches, store_upkeep.c does what
+ * comes round: seals, retention, carrying over. */
 #ifndef POSTERN_AUDIT_STORE_PART_H
 #define POSTERN_AUDIT_STORE_PART_H
 
@@ -30,7 +30,8 @@ int store_integer(struct store *store, const char *sql, int64_t *ret_value, stru
 
 /* Begin a batch unless one is open. 0 or -1. */
 int store_begin(struct store *store, struct error *err);
-/* An SQLite result code ended the batch: roll it back, and decide whether the connection is trusted again. Returns -1. */
+/* An SQLite result code ended the batch: roll it back, and decide whether the connection is trusted again. Returns -1.
+ */
 int store_fail(struct store *store, int rc, struct error *err);
 
 /* Links that no seal vouches for, 0 when nobody can sign; add a seal over them to the batch. */

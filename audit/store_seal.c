@@ -93,8 +93,9 @@ store_seal_open(struct store_seal *seal, sqlite3 *db, const struct insert_state 
 		ret_state->seq = seal->last.last_seq;
 		rc = store_seal_walk(seal, chain, noted, ret_state);
 	}
-	if (rc == SQLITE_OK && (!store_seal_in_range(seal->last.n) || !store_seal_in_range(seal->last.last_seq) ||
-	        !store_seal_in_range(ret_state->seq)))
+	if (rc == SQLITE_OK &&
+	    (!store_seal_in_range(seal->last.n) || !store_seal_in_range(seal->last.last_seq) ||
+		!store_seal_in_range(ret_state->seq)))
 		rc = SQLITE_CORRUPT;
 	if (rc == SQLITE_OK)
 		rc = seal_table_closes(db, &seal->last, &seal->closing);

@@ -20,8 +20,9 @@ struct store_seal {
 	bool noted_met;            /* what was noted of the end is in the file as it was */
 };
 
-/* Read log_id and the newest seal, and compute from it and the links after it where the chain stands, and whether it was where
- * noted says (seq 0: nothing is known). An SQLite result code; SQLITE_CORRUPT when the tables cannot be right. */
+/* Read log_id and the newest seal, and compute from it and the links after it where the chain stands, and whether it
+ * was where noted says (seq 0: nothing is known). An SQLite result code; SQLITE_CORRUPT when the tables cannot be
+ * right. */
 int store_seal_open(
     struct store_seal *seal, sqlite3 *db, const struct insert_state *noted, struct insert_state *ret_state);
 
@@ -33,7 +34,8 @@ void store_seal_close(struct store_seal *seal);
 /* Links that no seal vouches for yet. */
 int64_t store_seal_links(const struct store_seal *seal, const struct insert_state *state);
 
-/* Add a seal over all links so far to the open transaction. An SQLite result code; SQLITE_MISUSE: it could not be signed. */
+/* Add a seal over all links so far to the open transaction. An SQLite result code; SQLITE_MISUSE: it could not be
+ * signed. */
 int store_seal_write(struct store_seal *seal, const struct insert_state *state, int64_t ts_us);
 void store_seal_committed(struct store_seal *seal);
 void store_seal_rolled_back(struct store_seal *seal);

@@ -3,19 +3,18 @@
  * link; a seal signs the head that all links up to its last_seq lead to. So:
  *
  *   seals      numbers and ranges without holes, each signed by a key that counts
- *   links      from one sealed head to the next: a link that was changed, removed or put elsewhere leads to another head
- *   rows       the row behind each link is there, and the same if its number is the link's
- *   numbers    each row's number is that of a link about this row: no row was added, none carries another's number
- *   pruning    what was dropped up to pruned_through, which is not signed, retention's event says, which is
- *   accounts   the rows of a sandbox are as many as its gateway counted
- *   notes      seals that were taken elsewhere stand in the file as they were
+ *   links      from one sealed head to the next: a link that was changed, removed or put elsewhere leads to another
+ * head rows       the row behind each link is there, and the same if its number is the link's numbers    each row's
+ * number is that of a link about this row: no row was added, none carries another's number pruning    what was dropped
+ * up to pruned_through, which is not signed, retention's event says, which is accounts   the rows of a sandbox are as
+ * many as its gateway counted notes      seals that were taken elsewhere stand in the file as they were
  *
- * Who holds the key can write a log that passes all but the last: against the machine's owner only a seal that was taken
- * elsewhere helps. Links after the newest seal are not signed yet.
+ * Who holds the key can write a log that passes all but the last: against the machine's owner only a seal that was
+ * taken elsewhere helps. Links after the newest seal are not signed yet.
  *
- * The log may be written and pruned meanwhile. What is newer than the beginning of the run is left alone; rows, links and
- * seals change together in the writer's transactions, and each page is read in one. Only forward references are followed
- * (a row whose number is larger than the link's was changed again, and is met again in the last pass). */
+ * The log may be written and pruned meanwhile. What is newer than the beginning of the run is left alone; rows, links
+ * and seals change together in the writer's transactions, and each page is read in one. Only forward references are
+ * followed (a row whose number is larger than the link's was changed again, and is met again in the last pass). */
 #include "audit/verify_steps.h"
 
 #include "audit/prune.h"
@@ -142,8 +141,8 @@ verify_integer(struct verify *v, const char *sql, int64_t a, int64_t b, int64_t 
 	return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : verify_fail(v, rc);
 }
 
-/* How far this run goes, and about how much there is to do: links from the beginning of the run on, and all rows; there is at
- * least a link for each row. */
+/* How far this run goes, and about how much there is to do: links from the beginning of the run on, and all rows; there
+ * is at least a link for each row. */
 static int
 verify_measure(struct verify *v)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Is an audit log what its writer wrote? Chain, seals and rows are compared with each other, with keys and seals that were
- * taken elsewhere, and with what the gateways themselves counted. postern-audit(5) describes the checks exactly enough to
- * do them with another program. */
+/* Is an audit log what its writer wrote? Chain, seals and rows are compared with each other, with keys and seals that
+ * were taken elsewhere, and with what the gateways themselves counted. postern-audit(5) describes the checks exactly
+ * enough to do them with another program. */
 #ifndef POSTERN_AUDIT_VERIFY_H
 #define POSTERN_AUDIT_VERIFY_H
 
@@ -88,9 +88,9 @@ struct verify_result {
 	struct verify_finding first; /* with the smallest seq */
 };
 
-/* Verify the database at path. No read transaction is longer than some milliseconds. 0: *ret_result is complete, and its
- * fault_count says what came of it; -1: the file cannot be read (codes as open_read_only, ERROR_CORRUPT for a damaged
- * one), or there is no such sandbox (ERROR_NOT_FOUND). */
+/* Verify the database at path. No read transaction is longer than some milliseconds. 0: *ret_result is complete, and
+ * its fault_count says what came of it; -1: the file cannot be read (codes as open_read_only, ERROR_CORRUPT for a
+ * damaged one), or there is no such sandbox (ERROR_NOT_FOUND). */
 int verify_run(
     const char *path, const struct verify_options *options, struct verify_result *ret_result, struct error *err);
 

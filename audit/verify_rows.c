@@ -21,8 +21,8 @@ _Static_assert(sizeof(rows_columns) / sizeof(rows_columns[0]) == CHAIN_TABLE_MAX
 /* Every index leads to the row. */
 #define ROWS_INDEXED 4
 
-/* Does the event say that something may be missing: records that were lost, a process that ended with what it knew, another
- * file before this one, or a hand at its end? */
+/* Does the event say that something may be missing: records that were lost, a process that ended with what it knew,
+ * another file before this one, or a hand at its end? */
 static bool
 rows_is_gap(int64_t kind, const char *detail)
 {
@@ -88,8 +88,8 @@ rows_own(struct verify *v, sqlite3_stmt *row, enum chain_table table)
 	}
 }
 
-/* Is the link with the row's number about the row? Links that were not walked vouch for nothing: before 1 there are none, and
- * up to pruned_through none any more. */
+/* Is the link with the row's number about the row? Links that were not walked vouch for nothing: before 1 there are
+ * none, and up to pruned_through none any more. */
 static void
 rows_check_number(struct verify *v, sqlite3_stmt *row, unsigned int table)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the files of verify share: the run, and its steps in their order. Each step returns 0, or -1 when the file cannot be
- * read; what is wrong with what was read goes to verify_find. */
+/* What the files of verify share: the run, and its steps in their order. Each step returns 0, or -1 when the file
+ * cannot be read; what is wrong with what was read goes to verify_find. */
 #ifndef POSTERN_AUDIT_VERIFY_STEPS_H
 #define POSTERN_AUDIT_VERIFY_STEPS_H
 
@@ -19,8 +19,8 @@ struct verify {
 	struct verify_result *result;
 	struct error *err;
 	struct chain *chain;
-	sqlite3 *reference; /* what postern makes: schema and words */
-	bool schema_ours;   /* the file has the same: its indexes can be asked */
+	sqlite3 *reference;          /* what postern makes: schema and words */
+	bool schema_ours;            /* the file has the same: its indexes can be asked */
 	const struct seal_key *keys; /* that count */
 	size_t key_count;
 	struct seal_key own_keys[VERIFY_KEYS_MAX]; /* of the file */
@@ -32,8 +32,8 @@ struct verify {
 	uint64_t done, total; /* progress */
 };
 
-/* Something is wrong. segment_end: the finding is about links seq to segment_end together (0: about one record); it is then
- * not the first if one of them was named already. */
+/* Something is wrong. segment_end: the finding is about links seq to segment_end together (0: about one record); it is
+ * then not the first if one of them was named already. */
 void verify_find(struct verify *v, enum verify_fault fault, unsigned int table, int64_t id, int64_t seq,
     int64_t segment_end, const char *fmt, ...) __attribute__((format(printf, 7, 8)));
 /* An SQLite call failed. Returns -1. */

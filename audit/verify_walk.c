@@ -215,8 +215,8 @@ walk_to(struct walk *walk, int64_t last_seq)
 	return rc;
 }
 
-/* The links since the seal before do not lead to this one's head. A number without a link tells where, but in a log that
- * was brought over from a form without a chain, whose first numbers have holes. */
+/* The links since the seal before do not lead to this one's head. A number without a link tells where, but in a log
+ * that was brought over from a form without a chain, whose first numbers have holes. */
 static void
 walk_find_segment(struct walk *walk, const struct seal *seal)
 {
@@ -300,8 +300,8 @@ walk_next_seal(struct walk *walk)
 	return 1;
 }
 
-/* What stands after the newest seal must be what a writer leaves there: nothing when it ended in order, and never as many
- * links as make a seal due. */
+/* What stands after the newest seal must be what a writer leaves there: nothing when it ended in order, and never as
+ * many links as make a seal due. */
 static int
 walk_check_tail(struct walk *walk)
 {

@@ -8,8 +8,8 @@
 /* Microseconds since the epoch, UTC (CLOCK_REALTIME): for records. */
 int64_t clock_real_us(void);
 
-/* Milliseconds of CLOCK_BOOTTIME: for deadlines and leases. Counts while the host sleeps, which timeouts of kernel sets need
- * not do: after a sleep a lease is over before its element is, and the lease decides. */
+/* Milliseconds of CLOCK_BOOTTIME: for deadlines and leases. Counts while the host sleeps, which timeouts of kernel sets
+ * need not do: after a sleep a lease is over before its element is, and the lease decides. */
 int64_t clock_mono_ms(void);
 
 /* Microseconds of CLOCK_MONOTONIC: for durations. */

@@ -13,16 +13,16 @@ struct error_code_row {
 };
 
 static const struct error_code_row error_codes[] = {
-	[ERROR_NONE] = {"ok", 0, 200},
-	[ERROR_SYSTEM] = {"system", 1, 500},
-	[ERROR_USAGE] = {"usage", 2, 400},
-	[ERROR_UNREACHABLE] = {"unreachable", 3, 503},
-	[ERROR_PERMISSION] = {"permission", 4, 403},
-	[ERROR_POLICY] = {"policy_invalid", 5, 422},
-	[ERROR_EXISTS] = {"exists", 1, 409},
-	[ERROR_NOT_FOUND] = {"not_found", 1, 404},
-	[ERROR_LIMIT] = {"limit", 1, 429},
-	[ERROR_CORRUPT] = {"corrupt", 1, 500},
+    [ERROR_NONE] = {"ok", 0, 200},
+    [ERROR_SYSTEM] = {"system", 1, 500},
+    [ERROR_USAGE] = {"usage", 2, 400},
+    [ERROR_UNREACHABLE] = {"unreachable", 3, 503},
+    [ERROR_PERMISSION] = {"permission", 4, 403},
+    [ERROR_POLICY] = {"policy_invalid", 5, 422},
+    [ERROR_EXISTS] = {"exists", 1, 409},
+    [ERROR_NOT_FOUND] = {"not_found", 1, 404},
+    [ERROR_LIMIT] = {"limit", 1, 429},
+    [ERROR_CORRUPT] = {"corrupt", 1, 500},
 };
 static_assert(sizeof(error_codes) / sizeof(error_codes[0]) == ERROR_CODE_MAX, "one row per error code");
 

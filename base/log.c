@@ -46,13 +46,13 @@ log_write(int priority, const char *fmt, va_list ap, int sys_errno)
 		return; /* nowhere left to say it */
 }
 
-#define LOG_BODY(priority, sys_errno)                  \
-	do {                                           \
-		va_list ap;                            \
-		int log_errno = (sys_errno);           \
-		va_start(ap, fmt);                     \
-		log_write(priority, fmt, ap, log_errno); \
-		va_end(ap);                            \
+#define LOG_BODY(priority, sys_errno)                                                                                  \
+	do {                                                                                                           \
+		va_list ap;                                                                                            \
+		int log_errno = (sys_errno);                                                                           \
+		va_start(ap, fmt);                                                                                     \
+		log_write(priority, fmt, ap, log_errno);                                                               \
+		va_end(ap);                                                                                            \
 	} while (0)
 
 void

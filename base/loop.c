@@ -11,7 +11,8 @@
 struct loop {
 	int epoll_fd;
 	bool stopping;
-	struct epoll_event events[LOOP_ROUND_MAX]; /* the round under way; data.ptr is NULL once its source was removed */
+	struct epoll_event
+	    events[LOOP_ROUND_MAX]; /* the round under way; data.ptr is NULL once its source was removed */
 	int round_len;
 	struct loop_timer **heap;
 	size_t heap_len, heap_size;

@@ -24,8 +24,8 @@ struct loop_source {
 };
 
 struct loop_timer {
-	int64_t due_ms;  /* clock_mono_ms; valid while armed */
-	size_t heap_at;  /* position + 1 in the heap; 0 while not armed */
+	int64_t due_ms; /* clock_mono_ms; valid while armed */
+	size_t heap_at; /* position + 1 in the heap; 0 while not armed */
 	void (*handler)(struct loop_timer *timer);
 };
 
@@ -36,7 +36,7 @@ struct loop_deferred {
 };
 
 /* Get the struct that a member is embedded in. */
-#define loop_owner(member_ptr, type, member) ((type *)(void *)((char *)(member_ptr) - offsetof(type, member)))
+#define loop_owner(member_ptr, type, member) ((type *)(void *)((char *)(member_ptr)-offsetof(type, member)))
 
 /* NULL with errno on failure. */
 struct loop *loop_new(void);

@@ -30,7 +30,8 @@ void doctor_add(struct doctor *doctor, enum doctor_level level, const char *chec
  * namespace of its own where it is. Returns its exit status; 127: could not be run; 126: no such namespace. */
 int doctor_capture(const char *const *argv, bool as_root, char *ret_output, size_t size);
 
-/* Output of `nft -j list ruleset`: foreign base chains that drop what the gateway sends. Returns how many it reported. */
+/* Output of `nft -j list ruleset`: foreign base chains that drop what the gateway sends. Returns how many it reported.
+ */
 size_t doctor_judge_ruleset(struct doctor *doctor, const char *json_text, size_t len);
 
 /* Does a resolver answer a question within timeout_ms? */

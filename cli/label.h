@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Add "KEY=VALUE" to member "labels" of a request, which is made when it is not there. The daemon checks the rest. 0, or
- * -1 with ERROR_USAGE. */
+/* Add "KEY=VALUE" to member "labels" of a request, which is made when it is not there. The daemon checks the rest. 0,
+ * or -1 with ERROR_USAGE. */
 int label_add(json_t *request, const char *word, struct error *err);
 
 /* Does the sandbox (as the API shows it) have the label "KEY", or "KEY=VALUE"? */

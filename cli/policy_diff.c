@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Theory of operation. Both sides become lines: each setting that is not the default, each rule with its terms. A file's
- * come from the text; "expires: 2h" counts for both files from the same moment, so that equal texts are equal. A
+/* Theory of operation. Both sides become lines: each setting that is not the default, each rule with its terms. A
+ * file's come from the text; "expires: 2h" counts for both files from the same moment, so that equal texts are equal. A
  * sandbox's rules are those in force, live edits among them, but without the organisation's, which no file can say and
  * which are under every policy here. Its settings are read from its text for the same reason: in force is the smallest
  * limit of all layers. */

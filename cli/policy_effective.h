@@ -11,7 +11,8 @@
 /* The members expires, uses and limits of a rule; missing ones are none. */
 void policy_effective_terms(const json_t *rule, struct terms *ret_terms);
 
-/* The terms of a rule of a sandbox's answer in words, with what is used of it: "until 2026-12-01T10:00:00Z, 1 of 3 used". */
+/* The terms of a rule of a sandbox's answer in words, with what is used of it: "until 2026-12-01T10:00:00Z, 1 of 3
+ * used". */
 const char *policy_effective_words(const json_t *rule, char ret_text[TERMS_TEXT_MAX]);
 
 /* The setting of a sandbox's answer as terms_format_setting says it; "" for what is the default. */

@@ -25,9 +25,9 @@ struct history_target {
 	bool dns; /* a question, no connection: only name counts */
 	bool named;
 	struct name name;
-	struct addr addr; /* family 0: none */
-	uint8_t proto;    /* IPPROTO_TCP or IPPROTO_UDP */
-	uint16_t port;    /* 1..65535 */
+	struct addr addr;        /* family 0: none */
+	uint8_t proto;           /* IPPROTO_TCP or IPPROTO_UDP */
+	uint16_t port;           /* 1..65535 */
 	struct addr_place place; /* where addr was, as recorded */
 };
 

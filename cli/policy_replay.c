@@ -37,7 +37,7 @@ struct replay {
 	int64_t judged, changed;
 	int64_t left_out[REASON_MAX];
 	int64_t placeless; /* connections that a rule by country or network cannot be held against */
-	int64_t nameless; /* about nothing that a rule could name */
+	int64_t nameless;  /* about nothing that a rule could name */
 	bool no_memory;
 };
 
@@ -47,8 +47,8 @@ replay_allows(const struct decision *decision)
 	return decision->verdict == VERDICT_ALLOWED || decision->learnable;
 }
 
-/* By prefix and place. A place that is not on record, where no database was loaded then, is no ground to refuse, unless it
- * was one. */
+/* By prefix and place. A place that is not on record, where no database was loaded then, is no ground to refuse, unless
+ * it was one. */
 static struct decision
 replay_address(const struct snapshot *policy, const struct history_target *target, int64_t reason, int64_t now_us)
 {
@@ -341,8 +341,8 @@ replay_read_edits(const char *sandbox, struct replay_layers *layers, struct erro
 
 /* A database from elsewhere (--db) is not about this host's daemon and organisation. */
 static int
-replay_read_layers(const char *organisation, bool elsewhere, const char *sandbox, struct replay_layers *layers,
-    struct error *err)
+replay_read_layers(
+    const char *organisation, bool elsewhere, const char *sandbox, struct replay_layers *layers, struct error *err)
 {
 	if ((organisation != NULL || !elsewhere) && replay_read_organisation(organisation, layers, err) < 0)
 		return -1;
@@ -360,9 +360,9 @@ static int
 replay_run(const char *path, const struct replay_layers *layers, const struct history_source *source, bool json,
     struct error *err)
 {
-	struct replay replay = {.policy = policy_compile_between(path,
-				    layers->has_organisation ? &layers->organisation : NULL,
-				    layers->has_edits ? &layers->edits : NULL, NULL, err),
+	struct replay replay = {
+	    .policy = policy_compile_between(path, layers->has_organisation ? &layers->organisation : NULL,
+		layers->has_edits ? &layers->edits : NULL, NULL, err),
 	    .now_us = clock_real_us()};
 	int rc = replay.policy == NULL ? -1 : history_read(source, replay_handle_row, &replay, err);
 

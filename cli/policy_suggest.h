@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* postern policy suggest: a minimal policy from what a sandbox tried, ready to be read by a person and then applied.
  *
- * The record is the guest's words: only canonical host names and strict addresses come into the text, quoted; all else is
- * counted. What is printed has been parsed and compiled before. */
+ * The record is the guest's words: only canonical host names and strict addresses come into the text, quoted; all else
+ * is counted. What is printed has been parsed and compiled before. */
 #ifndef POSTERN_CLI_POLICY_SUGGEST_H
 #define POSTERN_CLI_POLICY_SUGGEST_H
 
@@ -18,7 +18,8 @@
 /* A name first heard of within so long after a connection to a site stands with it: a page asks for what it consists of
  * within seconds, and so does a client for where it is redirected to. */
 #define SUGGEST_SITE_S 5
-/* Names of one answer's chain of aliases that are looked at; longer ones are no honest answers' (gateway/dns_message.h). */
+/* Names of one answer's chain of aliases that are looked at; longer ones are no honest answers'
+ * (gateway/dns_message.h). */
 #define SUGGEST_CHAIN_MAX 16
 
 /* A registered domain, or a name that has none. */
@@ -45,8 +46,8 @@ struct suggest_target {
 	int64_t first_us, last_us;
 	struct suggest_domain *domain; /* NULL for an address, and for what is refused */
 	struct name through;           /* the end of the chain of aliases that it was met with; len 0: none */
-	uint8_t domain_at; /* where in name the registered domain begins; 0 also when there is none */
-	bool refused;      /* no rule can allow it */
+	uint8_t domain_at;             /* where in name the registered domain begins; 0 also when there is none */
+	bool refused;                  /* no rule can allow it */
 };
 
 struct suggest {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which hosts belong together: those that one page, or one command, brought in.
  *
- * Theory of operation. Inside TLS nothing is seen of a redirect or of what a page refers to. What is seen: the chains of
- * aliases (CNAME) in answers, and when a name was first heard of. So this is a guess, and it only arranges: what is
- * suggested does not depend on it. The unit is the registered domain, so that a wildcard for its hosts stands in one place.
+ * Theory of operation. Inside TLS nothing is seen of a redirect or of what a page refers to. What is seen: the chains
+ * of aliases (CNAME) in answers, and when a name was first heard of. So this is a guess, and it only arranges: what is
+ * suggested does not depend on it. The unit is the registered domain, so that a wildcard for its hosts stands in one
+ * place.
  *
  * A domain new to the history belongs to the site (another domain) to which
  *  - the name leads, or from which a chain led to it: one of the names in the chain was met before with that site; else
  *  - a connection was let through last, if that was at most SUGGEST_SITE_S before.
- * Otherwise it is a site of its own. What belongs to a site is none itself, so that a busy guest's hosts do not all end up
- * in one heap: each heap begins with a connection to its site and takes in what is new in the seconds after one. */
+ * Otherwise it is a site of its own. What belongs to a site is none itself, so that a busy guest's hosts do not all end
+ * up in one heap: each heap begins with a connection to its site and takes in what is new in the seconds after one. */
 #include "cli/policy_suggest.h"
 
 #include "policy/reason.h"
@@ -82,11 +83,13 @@ suggest_chain_of(const struct query_row *row, struct name chain[SUGGEST_CHAIN_MA
 	size_t count = 0, at;
 	json_t *answer;
 
-	json_array_foreach(answers, at, answer) {
+	json_array_foreach(answers, at, answer)
+	{
 		const char *text = json_string_value(answer);
 
 		if (count < SUGGEST_CHAIN_MAX && text != NULL && strncmp(text, ALIAS_MARK, strlen(ALIAS_MARK)) == 0 &&
-		    name_canonical(text + strlen(ALIAS_MARK), strlen(text + strlen(ALIAS_MARK)), &chain[count]) == NAME_OK)
+		    name_canonical(text + strlen(ALIAS_MARK), strlen(text + strlen(ALIAS_MARK)), &chain[count]) ==
+			NAME_OK)
 			count++;
 	}
 	json_decref(answers);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* From targets to a policy's text. They are sorted by site, registered domain and ports, so that what one page brought in and
- * those which make a wildcard stand together, and written in that order. What cannot be a rule (never list, look-alikes) was found by asking
- * rule_parse, which is also what reads policies; the whole is parsed and compiled before anybody sees it. */
+/* From targets to a policy's text. They are sorted by site, registered domain and ports, so that what one page brought
+ * in and those which make a wildcard stand together, and written in that order. What cannot be a rule (never list,
+ * look-alikes) was found by asking rule_parse, which is also what reads policies; the whole is parsed and compiled
+ * before anybody sees it. */
 #include "cli/policy_suggest.h"
 
 #include "audit/record.h"
@@ -101,8 +102,8 @@ suggest_order(const void *a, const void *b)
 	return order != 0 ? order : suggest_compare(left, right);
 }
 
-/* How many targets from the first one on go into one rule? More than one: hosts below one domain, with the same ports, of
- * which one was let through already: names that a guest only asked for must not open a domain of its choice. */
+/* How many targets from the first one on go into one rule? More than one: hosts below one domain, with the same ports,
+ * of which one was let through already: names that a guest only asked for must not open a domain of its choice. */
 static size_t
 suggest_siblings(const struct suggest_target *first, size_t count)
 {
@@ -226,7 +227,9 @@ suggest_write_site(FILE *out, const struct suggest_target *before, const struct 
 	if (before != NULL && suggest_has_company(before) && site == before->domain->site)
 		return;
 	if (site != NULL)
-		fprintf(out, "  # -- %s, and what was first asked for within %d s after a connection to it, or shares an alias\n",
+		fprintf(out,
+		    "  # -- %s, and what was first asked for within %d s after a connection to it, or shares an "
+		    "alias\n",
 		    site->text, SUGGEST_SITE_S);
 	else if (before != NULL && suggest_has_company(before))
 		fprintf(out, "  # -- addresses\n");

@@ -25,9 +25,9 @@ rules_print(const json_t *answer)
 	size_t i;
 
 	json_array_foreach(json_object_get(answer, "change"), i, item) printf("%s\n", json_string_value(item));
-	json_array_foreach(json_object_get(answer, "cut"), i, item)
-	    printf("%s %s%s%s:%lld\n", preview ? "would cut" : "cut", command_text(item, "name"), command_text(item, "name")[0] == '\0' ? "" : " ",
-		command_text(item, "address"), (long long)json_integer_value(json_object_get(item, "port")));
+	json_array_foreach(json_object_get(answer, "cut"), i, item) printf("%s %s%s%s:%lld\n",
+	    preview ? "would cut" : "cut", command_text(item, "name"), command_text(item, "name")[0] == '\0' ? "" : " ",
+	    command_text(item, "address"), (long long)json_integer_value(json_object_get(item, "port")));
 	if (json_integer_value(json_object_get(answer, "changed")) == 0)
 		command_warn("nothing to change: it was so already");
 	printf("%s: generation %lld, %lld connection%s %s\n", command_text(answer, "name"),
@@ -45,7 +45,8 @@ rules_if_generation(const char *text, json_t *request, struct error *err)
 		return 0;
 	generation = strtoll(text, &end, 10);
 	if (text[0] < '0' || text[0] > '9' || *end != '\0' || generation > UINT32_MAX)
-		return error_set(err, ERROR_USAGE, "--if-generation %s: give the number that postern show prints", text);
+		return error_set(
+		    err, ERROR_USAGE, "--if-generation %s: give the number that postern show prints", text);
 	json_object_set_new(request, "if_generation", json_integer(generation));
 	return 0;
 }

@@ -162,9 +162,11 @@ run_status_of_daemon(json_t **ret_status, struct error *err)
 static int
 run_start_child(struct run *run, const json_t *status, struct run_child *ret_child, struct error *err)
 {
-	struct run_child_config config = {.argv = run->argv, .dns4 = "172.16.0.1", .dns6 = "fd70:6f73:7465:726e::1",
-		.hide = {paths_runtime_dir(), paths_state_dir(), paths_own_runtime_dir(), paths_own_state_dir(),
-			PATHS_SYSTEM_RUNTIME, PATHS_SYSTEM_STATE}};
+	struct run_child_config config = {.argv = run->argv,
+	    .dns4 = "172.16.0.1",
+	    .dns6 = "fd70:6f73:7465:726e::1",
+	    .hide = {paths_runtime_dir(), paths_state_dir(), paths_own_runtime_dir(), paths_own_state_dir(),
+		PATHS_SYSTEM_RUNTIME, PATHS_SYSTEM_STATE}};
 
 	run->rootless = json_is_true(json_object_get(status, "rootless"));
 	config.userns = run->rootless ? RUN_USERNS_KEEPER : geteuid() == 0 ? RUN_USERNS_NONE : RUN_USERNS_OWN;
@@ -281,7 +283,8 @@ run_summary(const struct run *run)
 	}
 	query_close(query);
 	if (run->rootless)
-		fprintf(stderr, "postern: rootless: without the host-side second layer and separate users; see postern status\n");
+		fprintf(stderr,
+		    "postern: rootless: without the host-side second layer and separate users; see postern status\n");
 	fprintf(stderr, "postern: all of it: postern log %s\n", run->name);
 }
 

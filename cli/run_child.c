@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Theory of operation. Three processes: postern itself; the child, which makes network, mount and process namespaces and
- * waits; and the first process of the new process namespace, which mounts a /proc of its own, hides the daemon's
- * directories, gives up what could undo all this, and runs the command as its child so that the command is not process 1
- * (whose signals have no default effect). The daemon attaches the child's network namespace by its pid while it waits, so
- * that the command never runs without its gateway.
+/* Theory of operation. Three processes: postern itself; the child, which makes network, mount and process namespaces
+ * and waits; and the first process of the new process namespace, which mounts a /proc of its own, hides the daemon's
+ * directories, gives up what could undo all this, and runs the command as its child so that the command is not process
+ * 1 (whose signals have no default effect). The daemon attaches the child's network namespace by its pid while it
+ * waits, so that the command never runs without its gateway.
  *
- * What the command must not do: see the control socket of its daemon (it could allow itself anything) or of another (whose
- * sandboxes it could open), see other processes (their root directories and namespaces are doors), get privileges back,
- * make sockets that the network namespace does not confine (cli/run_sockets.c). What it may: everything else its user may;
- * files are shared, and so are Unix sockets in files (postern(1) says so). */
+ * What the command must not do: see the control socket of its daemon (it could allow itself anything) or of another
+ * (whose sandboxes it could open), see other processes (their root directories and namespaces are doors), get
+ * privileges back, make sockets that the network namespace does not confine (cli/run_sockets.c). What it may:
+ * everything else its user may; files are shared, and so are Unix sockets in files (postern(1) says so). */
 #include "cli/run_child.h"
 
 #include "cli/run_sockets.h"
@@ -29,8 +29,8 @@
 #include <unistd.h>
 
 /* What root keeps inside: enough for package managers, nothing that reaches namespaces, devices or the kernel. */
-static const unsigned int run_capabilities[] = {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_KILL, CAP_SETGID,
-	CAP_SETUID, CAP_SETFCAP, CAP_NET_BIND_SERVICE, CAP_SYS_CHROOT, CAP_AUDIT_WRITE};
+static const unsigned int run_capabilities[] = {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_KILL,
+    CAP_SETGID, CAP_SETUID, CAP_SETFCAP, CAP_NET_BIND_SERVICE, CAP_SYS_CHROOT, CAP_AUDIT_WRITE};
 
 static volatile sig_atomic_t run_signal_target;
 
@@ -93,7 +93,8 @@ run_resolv_conf(const struct run_child_config *config, int ready_fd)
 {
 	char temp[] = "/tmp/postern-resolv.XXXXXX", text[256], target[PATH_MAX];
 	int fd = mkstemp(temp);
-	int n = snprintf(text, sizeof(text), "# postern run\nnameserver %s\nnameserver %s\n", config->dns4, config->dns6);
+	int n =
+	    snprintf(text, sizeof(text), "# postern run\nnameserver %s\nnameserver %s\n", config->dns4, config->dns6);
 
 	if (fd < 0 || write(fd, text, (size_t)n) != n || fchmod(fd, 0644) < 0)
 		run_fail(ready_fd, temp);
@@ -110,8 +111,8 @@ run_mounts(const struct run_child_config *config, int ready_fd)
 		run_fail(ready_fd, "mount namespace");
 	run_resolv_conf(config, ready_fd);
 	for (size_t i = 0; i < RUN_CHILD_HIDE; i++)
-		if (config->hide[i] != NULL && access(config->hide[i], F_OK) == 0
-		    && mount("none", config->hide[i], "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,mode=0555") < 0)
+		if (config->hide[i] != NULL && access(config->hide[i], F_OK) == 0 &&
+		    mount("none", config->hide[i], "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,mode=0555") < 0)
 			run_fail(ready_fd, config->hide[i]);
 }
 
@@ -121,8 +122,10 @@ run_give_up_privilege(void)
 	capng_clear(CAPNG_SELECT_ALL);
 	if (geteuid() == 0)
 		for (size_t i = 0; i < sizeof(run_capabilities) / sizeof(run_capabilities[0]); i++)
-			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_BOUNDING_SET, run_capabilities[i]);
-	if (capng_apply(CAPNG_SELECT_ALL) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || run_sockets_confine() < 0) {
+			capng_update(
+			    CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_BOUNDING_SET, run_capabilities[i]);
+	if (capng_apply(CAPNG_SELECT_ALL) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    run_sockets_confine() < 0) {
 		fprintf(stderr, "postern run: privileges could not be given up\n");
 		_exit(126);
 	}

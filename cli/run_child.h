@@ -25,10 +25,10 @@ struct run_child {
 
 struct run_child_config {
 	enum run_userns userns;
-	pid_t keeper_pid;      /* for RUN_USERNS_KEEPER */
-	const char *dns4, *dns6; /* the gateway's addresses for resolv.conf */
+	pid_t keeper_pid;                 /* for RUN_USERNS_KEEPER */
+	const char *dns4, *dns6;          /* the gateway's addresses for resolv.conf */
 	const char *hide[RUN_CHILD_HIDE]; /* the same one may be there twice; NULL: none */
-	char **argv;           /* the command */
+	char **argv;                      /* the command */
 };
 
 /* Fork the child. It makes its namespaces and waits. 0, or -1. */

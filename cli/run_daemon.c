@@ -136,7 +136,8 @@ run_daemon_start(const char *log_path, struct error *err)
 	pid_t pid;
 
 	if (path == NULL)
-		return error_set(err, ERROR_UNREACHABLE, "no daemon answers, and posternd is neither beside postern nor in /usr/sbin");
+		return error_set(err, ERROR_UNREACHABLE,
+		    "no daemon answers, and posternd is neither beside postern nor in /usr/sbin");
 	run_daemon_make_parents(log_path);
 	log_fd = open(log_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (log_fd < 0)

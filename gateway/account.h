@@ -31,7 +31,7 @@ struct account_queue {
 	struct account *head, *tail;
 	struct loop_timer timer;
 	uint64_t recorded[RECORD_ATTEMPT_MAX][VERDICT_MAX]; /* as struct record_account says */
-	uint64_t open; /* connections among them that have no close yet */
+	uint64_t open;                                      /* connections among them that have no close yet */
 };
 
 struct account {

@@ -2,13 +2,13 @@
 /* The auditor role: takes records from every other role, writes them in batches, says what is durable.
  *
  * Theory of operation. Each sender has a channel and numbers its records without holes; it keeps them until MSG_DURABLE
- * says that they are committed and synced. Records join the open batch as they are read. Somebody waits for a connection
- * that is about to be opened, for events and for sandboxes: these are committed at the end of the loop's round, with all
- * that is in the channels by then (group commit). All else rides along or waits AUDITOR_LAZY_MS.
+ * says that they are committed and synced. Records join the open batch as they are read. Somebody waits for a
+ * connection that is about to be opened, for events and for sandboxes: these are committed at the end of the loop's
+ * round, with all that is in the channels by then (group commit). All else rides along or waits AUDITOR_LAZY_MS.
  *
  * When anything fails, the batch is rolled back and forgotten: the senders have it. They are told that the log is not
- * writable, and refuse new work until it is (CASES F-22). A write is tried every AUDITOR_RETRY_MS; when it works, an event
- * says since when the log was out, the senders are told, and each sends again everything after its last durable
+ * writable, and refuse new work until it is (CASES F-22). A write is tried every AUDITOR_RETRY_MS; when it works, an
+ * event says since when the log was out, the senders are told, and each sends again everything after its last durable
  * record. What is still in a channel from before is ignored until the first of those comes.
  *
  *   writable --failure--> not writable --probe (or new file) and event committed--> writable

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The alarm about a write-ahead log that grows because a reader holds an old view: said in the daemon's own log, once as
- * an event, and to every sender, of whom control shows it (CASES F-23). The store itself refuses when it has grown too
- * far; what that does is auditor.c's business. */
+/* The alarm about a write-ahead log that grows because a reader holds an old view: said in the daemon's own log, once
+ * as an event, and to every sender, of whom control shows it (CASES F-23). The store itself refuses when it has grown
+ * too far; what that does is auditor.c's business. */
 #include "gateway/auditor.h"
 
 #include "audit/store.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Retention in the background: one sealed segment at a time (some milliseconds), between batches, and no more than a fifth
- * of the time. Everything dropped in one go is told by one event, in the transactions that drop it. */
+/* Retention in the background: one sealed segment at a time (some milliseconds), between batches, and no more than a
+ * fifth of the time. Everything dropped in one go is told by one event, in the transactions that drop it. */
 #include "gateway/auditor.h"
 
 #include "audit/render.h"
@@ -84,7 +84,8 @@ prune_end_run(void)
 void
 auditor_prune_lost(void)
 {
-	/* What the batch had dropped is there again, and perhaps the event that told of more is not: the next one counts anew. */
+	/* What the batch had dropped is there again, and perhaps the event that told of more is not: the next one
+	 * counts anew. */
 	prune.event.kind = 0;
 	prune.rows = 0;
 }

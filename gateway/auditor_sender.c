@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The channels that records come by: which record is the next of its sender, and what each is told.
  *
- * A sender numbers its records without holes and keeps them until they are durable, so that each is taken once, in order,
- * whatever the auditor or the log went through (gateway/auditor.c, gateway/recorder.c). */
+ * A sender numbers its records without holes and keeps them until they are durable, so that each is taken once, in
+ * order, whatever the auditor or the log went through (gateway/auditor.c, gateway/recorder.c). */
 #include "gateway/auditor.h"
 
 #include "audit/store.h"

@@ -63,39 +63,38 @@ confine_network(void)
 	}
 }
 
-#define CONFINE_COMMON                                                                                               \
-	"read", "write", "readv", "writev", "close", "fstat", "newfstatat", "lseek", "mmap", "munmap", "mprotect",   \
-	    "mremap", "madvise", "brk", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "clock_gettime",           \
-	    "clock_nanosleep", "nanosleep", "gettimeofday", "time", "getpid", "gettid", "getuid", "geteuid",         \
-	    "getgid", "getegid", "futex", "exit", "exit_group", "epoll_create1", "epoll_ctl", "epoll_wait",          \
-	    "epoll_pwait", "poll", "ppoll", "recvmsg", "sendmsg", "recvfrom", "sendto", "recvmmsg", "sendmmsg",      \
-	    "fcntl", "getrandom", "restart_syscall", "sched_yield", "tgkill", "rseq", "set_robust_list",             \
-	    "getsockopt", "setsockopt", "shutdown", "sysinfo", "uname", "sched_getaffinity", "prctl",                \
-	    "sigaltstack"
+#define CONFINE_COMMON                                                                                                 \
+	"read", "write", "readv", "writev", "close", "fstat", "newfstatat", "lseek", "mmap", "munmap", "mprotect",     \
+	    "mremap", "madvise", "brk", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "clock_gettime",             \
+	    "clock_nanosleep", "nanosleep", "gettimeofday", "time", "getpid", "gettid", "getuid", "geteuid", "getgid", \
+	    "getegid", "futex", "exit", "exit_group", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait",       \
+	    "poll", "ppoll", "recvmsg", "sendmsg", "recvfrom", "sendto", "recvmmsg", "sendmmsg", "fcntl", "getrandom", \
+	    "restart_syscall", "sched_yield", "tgkill", "rseq", "set_robust_list", "getsockopt", "setsockopt",         \
+	    "shutdown", "sysinfo", "uname", "sched_getaffinity", "prctl", "sigaltstack"
 
 /* Sockets to origins and resolvers (AF_INET, AF_INET6 only: see confine_gateway_rules), splice for the relay. */
-static const char *const confine_gateway[] = {CONFINE_COMMON, "connect", "getsockname", "getpeername", "accept4",
-	"splice", "pipe2", "ioctl", "bind", NULL};
+static const char *const confine_gateway[] = {
+    CONFINE_COMMON, "connect", "getsockname", "getpeername", "accept4", "splice", "pipe2", "ioctl", "bind", NULL};
 
 /* Files: SQLite's. Threads: the checkpointer. No sockets are made. */
 static const char *const confine_auditor[] = {CONFINE_COMMON, "openat", "open", "unlink", "unlinkat", "rename",
-	"renameat", "renameat2", "fsync", "fdatasync", "ftruncate", "fallocate", "pread64", "pwrite64", "mkdir",
-	"mkdirat", "access", "faccessat", "faccessat2", "fchmod", "chmod", "fchown", "stat", "lstat", "statx", "getcwd",
-	"readlink", "readlinkat", "getdents64", "umask", "clone", "clone3", "utimensat", "ioctl", "fstatfs", "statfs",
-	"fchownat", "fchmodat", "dup", "flock", "pipe2", "eventfd2", NULL};
+    "renameat", "renameat2", "fsync", "fdatasync", "ftruncate", "fallocate", "pread64", "pwrite64", "mkdir", "mkdirat",
+    "access", "faccessat", "faccessat2", "fchmod", "chmod", "fchown", "stat", "lstat", "statx", "getcwd", "readlink",
+    "readlinkat", "getdents64", "umask", "clone", "clone3", "utimensat", "ioctl", "fstatfs", "statfs", "fchownat",
+    "fchmodat", "dup", "flock", "pipe2", "eventfd2", NULL};
 
 /* Files: the state directory. memfd: compiled policies. accept: the API's clients. */
 static const char *const confine_control[] = {CONFINE_COMMON, "accept", "accept4", "getsockname", "getpeername",
-	"openat", "open", "unlink", "unlinkat", "rmdir", "rename", "renameat", "renameat2", "fsync", "fdatasync",
-	"ftruncate", "pread64", "pwrite64", "mkdir", "mkdirat", "access", "faccessat", "faccessat2", "fchmod", "fchmodat",
-	"stat", "lstat", "statx", "getcwd", "readlink", "readlinkat", "getdents64", "umask", "memfd_create", "eventfd2",
-	"sendfile", "dup", "flock", "pipe2", "ioctl", "prlimit64", NULL};
+    "openat", "open", "unlink", "unlinkat", "rmdir", "rename", "renameat", "renameat2", "fsync", "fdatasync",
+    "ftruncate", "pread64", "pwrite64", "mkdir", "mkdirat", "access", "faccessat", "faccessat2", "fchmod", "fchmodat",
+    "stat", "lstat", "statx", "getcwd", "readlink", "readlinkat", "getdents64", "umask", "memfd_create", "eventfd2",
+    "sendfile", "dup", "flock", "pipe2", "ioctl", "prlimit64", NULL};
 
 static const char *const confine_keeper[] = {"ptrace", "process_vm_readv", "process_vm_writev", "bpf",
-	"perf_event_open", "init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot",
-	"swapon", "swapoff", "acct", "settimeofday", "clock_settime", "adjtimex", "keyctl", "add_key", "request_key",
-	"open_by_handle_at", "iopl", "ioperm", "userfaultfd", "io_uring_setup", "pivot_root", "quotactl", "syslog",
-	"lookup_dcookie", "nfsservctl", "personality", NULL};
+    "perf_event_open", "init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot",
+    "swapon", "swapoff", "acct", "settimeofday", "clock_settime", "adjtimex", "keyctl", "add_key", "request_key",
+    "open_by_handle_at", "iopl", "ioperm", "userfaultfd", "io_uring_setup", "pivot_root", "quotactl", "syslog",
+    "lookup_dcookie", "nfsservctl", "personality", NULL};
 
 /* In sanitizer builds the run-time reports go through calls of its own: those are let through and logged. */
 #ifdef POSTERN_SANITIZE
@@ -125,10 +124,11 @@ confine_gateway_rules(scmp_filter_ctx filter)
 
 	for (const char *const *name = files; *name != NULL; name++)
 		seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOENT), seccomp_syscall_resolve_name(*name), 0);
-	if (seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_INET)) < 0
-	    || seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_INET6)) < 0
-	    || seccomp_rule_add(filter, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_NETLINK)) < 0
-	    || seccomp_rule_add(filter, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_UNIX)) < 0)
+	if (seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_INET)) < 0 ||
+	    seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_INET6)) < 0 ||
+	    seccomp_rule_add(filter, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_NETLINK)) <
+		0 ||
+	    seccomp_rule_add(filter, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_UNIX)) < 0)
 		log_fatalx("seccomp: socket");
 }
 

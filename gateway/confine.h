@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A role gives up what it does not need, in named stages; each stage ends the process when it fails.
  *
- * Order: open what must be opened as root -> confine_root, confine_network -> confine_identity -> open what must be opened
- * as that user -> confine_syscalls. */
+ * Order: open what must be opened as root -> confine_root, confine_network -> confine_identity -> open what must be
+ * opened as that user -> confine_syscalls. */
 #ifndef POSTERN_GATEWAY_CONFINE_H
 #define POSTERN_GATEWAY_CONFINE_H
 

@@ -2,10 +2,10 @@
 /* The control role's own state: what its HTTP side, its jobs and its sandboxes share. Only control*.c include it.
  *
  * Theory of operation. One process, one loop, own uid, no capability. People talk to it in HTTP and JSON over a Unix
- * socket (control_http.c), a route table maps method and path to a handler (control_api.c). Whatever needs the kernel is
- * a message to the keeper; until its answer comes, the HTTP connection is suspended and a job (control_job.c) holds the
- * request. Changes to one sandbox run one after another, in the order they came; different sandboxes do not wait for
- * each other.
+ * socket (control_http.c), a route table maps method and path to a handler (control_api.c). Whatever needs the kernel
+ * is a message to the keeper; until its answer comes, the HTTP connection is suspended and a job (control_job.c) holds
+ * the request. Changes to one sandbox run one after another, in the order they came; different sandboxes do not wait
+ * for each other.
  *
  * A change goes to disk first (control_state.c), then to the keeper; when the keeper refuses, the old files are put
  * back. So a restart finds what is in force, or what was about to be and nobody was told of yet. The keeper trusts
@@ -61,7 +61,8 @@ struct MHD_Daemon;
 #define CONTROL_STOP_MS 2000
 /* Bytes of a mark: a sentence or two. */
 #define CONTROL_MARK_MAX 512
-/* Marks of one sandbox in a second: more than any agent takes steps, few enough that a runaway loop does not fill the log. */
+/* Marks of one sandbox in a second: more than any agent takes steps, few enough that a runaway loop does not fill the
+ * log. */
 #define CONTROL_MARKS_PER_S 100
 /* A mark that is not on disk by then is answered with an error. */
 #define CONTROL_MARK_MS 30000
@@ -98,8 +99,8 @@ struct control {
 
 	void *sandboxes; /* tsearch tree of struct control_sandbox, by name */
 	size_t sandbox_count;
-	int state_fd; /* <state_dir>/sandboxes */
-	struct policy organisation;   /* laid under every sandbox's; without has_organisation there is none */
+	int state_fd;               /* <state_dir>/sandboxes */
+	struct policy organisation; /* laid under every sandbox's; without has_organisation there is none */
 	bool has_organisation;
 	struct control_compiled compiled;
 	struct preset_dirs presets;
@@ -126,13 +127,14 @@ struct control_sandbox {
 	uint32_t generation, last_generation; /* in force; highest ever used */
 	char hash[65];                        /* of the snapshot in force */
 	char policy_file[CONTROL_POLICY_FILE_MAX];
-	const char *policy_text;    /* verbatim; NULL: no policy file. Of control_text.h */
-	int64_t policy_applied_us;  /* when the text came: "expires: 2h" counts from there, whatever restarts meanwhile */
-	struct policy edits;        /* live edits */
-	struct snapshot *snapshot;  /* in force; owned; NULL while nothing could be compiled */
-	int64_t ends_told_us;       /* control_ends.c: ends of rules up to here are on record; 0: none was ever waited for */
-	int64_t ends_seen_us;       /* up to here on their way there */
-	int64_t ends_next_us;       /* the next one; 0: none */
+	const char *policy_text; /* verbatim; NULL: no policy file. Of control_text.h */
+	int64_t
+	    policy_applied_us; /* when the text came: "expires: 2h" counts from there, whatever restarts meanwhile */
+	struct policy edits;   /* live edits */
+	struct snapshot *snapshot; /* in force; owned; NULL while nothing could be compiled */
+	int64_t ends_told_us; /* control_ends.c: ends of rules up to here are on record; 0: none was ever waited for */
+	int64_t ends_seen_us; /* up to here on their way there */
+	int64_t ends_next_us; /* the next one; 0: none */
 	struct usage_table usage;   /* as the keeper told it */
 	bool usage_dirty;           /* not on disk yet */
 	json_t *labels;             /* object of strings, owned; NULL: none */
@@ -158,9 +160,9 @@ struct control_request {
 	size_t body_len, body_size;
 	bool dispatched, suspended, answered;
 	unsigned int status;
-	char *answer;      /* text, owned until handed to the library */
+	char *answer;             /* text, owned until handed to the library */
 	const char *content_type; /* of the answer; NULL: JSON */
-	const char *allow; /* 405: methods that the path has */
+	const char *allow;        /* 405: methods that the path has */
 };
 
 /* Serve on control->listen_fd. Returns 0 or -1. */
@@ -199,7 +201,8 @@ struct control_job {
 	char target[TAP_NAME_MAX];       /* the path's sandbox, for jobs that change nothing */
 	struct control_peer peer;        /* nobody without a request; looked at when it changes something */
 	void (*start)(struct control_job *job);
-	/* The keeper's answer, of the awaited type and size; NULL when none came in time. Must end the job or ask again. */
+	/* The keeper's answer, of the awaited type and size; NULL when none came in time. Must end the job or ask
+	 * again. */
 	void (*handler)(struct control_job *job, const void *answer);
 	uint64_t tag; /* awaited; 0: none */
 	uint16_t answer_type;
@@ -255,8 +258,8 @@ int control_attach_ask(struct control_job *job, const struct control_sandbox *sa
 void control_attach_take(struct control_sandbox *sandbox, const struct msg_attached *attached);
 int control_attachment_store(struct control *control, const struct control_sandbox *sandbox, struct error *err);
 /* The kernel no longer has it and its folder is put aside: remove the folder, record, forget. why may be NULL. */
-void control_detach_finish(struct control *control, struct control_sandbox *sandbox,
-    const struct control_peer *peer, const char *why);
+void control_detach_finish(
+    struct control *control, struct control_sandbox *sandbox, const struct control_peer *peer, const char *why);
 
 /* -- control_restore.c --------------------------------------------------------------------------------------------- */
 
@@ -269,19 +272,20 @@ void control_restored(struct control *control);
 
 /* -- control_compile.c -------------------------------------------------------------------------------------------- */
 
-/* Lay organisation, policy text (may be NULL; its relative expiries count from applied_us) with its presets, and edits over
- * each other, and compile that, unless the same was compiled lately. Returns the sealed descriptor and opens it. */
+/* Lay organisation, policy text (may be NULL; its relative expiries count from applied_us) with its presets, and edits
+ * over each other, and compile that, unless the same was compiled lately. Returns the sealed descriptor and opens it.
+ */
 int control_policy_compile(struct control *control, const char *policy_text, const char *policy_file,
     int64_t applied_us, const struct policy *edits, int *ret_fd, struct snapshot **ret_snapshot, struct error *err);
-/* Read the organisation's policy and find the presets' directories. Without the default file there is no organisation; a
- * named one must be there, and one that is there must be good. 0 or -1. */
+/* Read the organisation's policy and find the presets' directories. Without the default file there is no organisation;
+ * a named one must be there, and one that is there must be good. 0 or -1. */
 int control_policy_setup(struct control *control, struct error *err);
 
 /* -- control_policy.c ---------------------------------------------------------------------------------------------- */
 
 struct control_change {
-	bool preview;       /* nothing is to be changed: only say what would be */
-	bool replaces_file; /* policy_text and policy_file are the new ones; otherwise edits are */
+	bool preview;            /* nothing is to be changed: only say what would be */
+	bool replaces_file;      /* policy_text and policy_file are the new ones; otherwise edits are */
 	const char *policy_text; /* of control_text.h */
 	char policy_file[CONTROL_POLICY_FILE_MAX];
 	int64_t applied_us;  /* clock_real_us at the beginning */
@@ -302,8 +306,8 @@ void control_change_apply(struct control_job *job, struct control_sandbox *sandb
 
 /* -- control_places.c ---------------------------------------------------------------------------------------------- */
 
-/* A policy about to be put in force: can its rules about countries and networks be enforced? 0, or -1 with ERROR_POLICY: the
- * rule, where it stands, and what to do. */
+/* A policy about to be put in force: can its rules about countries and networks be enforced? 0, or -1 with
+ * ERROR_POLICY: the rule, where it stands, and what to do. */
 int control_places_check(const struct control *control, const struct snapshot *snapshot, struct error *err);
 /* {"country": {"file","type","built"} or null, "asn": likewise} */
 json_t *control_places_json(const struct control *control);
@@ -312,8 +316,9 @@ void control_places_missing(struct control *control, json_t *missing);
 
 /* -- control_diff.c ------------------------------------------------------------------------------------------------ */
 
-/* Append what only one of two policies says: "-mode: learn (file:2)", "-allow x (file:3)", "+deny y until 2026-12-01T10:00:00Z
- * (file:9)"; rules sorted by their text. before may be NULL. At most CONTROL_DIFF_MAX; then a line that says how many more. */
+/* Append what only one of two policies says: "-mode: learn (file:2)", "-allow x (file:3)", "+deny y until
+ * 2026-12-01T10:00:00Z (file:9)"; rules sorted by their text. before may be NULL. At most CONTROL_DIFF_MAX; then a line
+ * that says how many more. */
 #define CONTROL_DIFF_MAX 1000
 void control_diff(const struct snapshot *before, const struct snapshot *after, json_t *lines);
 
@@ -335,9 +340,10 @@ struct control_grant {
 	uint32_t uses;                         /* from now on; 0: any number */
 	const struct control_sandbox *sandbox; /* whose; what it used before is not counted again */
 };
-/* Parse rule words into edits; words is a JSON array of strings or NULL, grant NULL: for good. Rules that are there already
- * with the same end are skipped, with another one they get this one; what changed is added to *ret_changed, and to change
- * (may be NULL) as "+allow word" or "+allow word until 2026-12-01T10:00:00Z, 3 uses". Expired edits are dropped. */
+/* Parse rule words into edits; words is a JSON array of strings or NULL, grant NULL: for good. Rules that are there
+ * already with the same end are skipped, with another one they get this one; what changed is added to *ret_changed, and
+ * to change (may be NULL) as "+allow word" or "+allow word until 2026-12-01T10:00:00Z, 3 uses". Expired edits are
+ * dropped. */
 int control_edits_add(struct policy *edits, enum rule_action action, const json_t *words,
     const struct control_grant *grant, uint32_t uid, size_t *ret_changed, json_t *change, struct error *err);
 
@@ -360,7 +366,8 @@ void control_mark_handler(struct control_request *request, json_t *body);
 
 void control_test_handler(struct control_request *request, json_t *body);
 
-/* -- control_usage.c ------------------------------------------------------------------------------------------------ */
+/* -- control_usage.c ------------------------------------------------------------------------------------------------
+ */
 
 /* The keeper's word on what a sandbox has used up. False when it is malformed. */
 bool control_usage_take(struct control *control, const struct ipc_message *message);
@@ -382,13 +389,14 @@ int control_usage_check(const struct snapshot *snapshot, struct error *err);
 /* -- control_record.c ---------------------------------------------------------------------------------------------- */
 
 /* detail: a JSON object, stolen; it gets what is known of the peer. */
-void control_record_event(struct control *control, enum event_kind kind, int64_t sandbox, const struct control_peer *peer,
-    json_t *detail);
-/* Nobody's doing, and *wait (may be NULL) is for when it is durable. detail is stolen. 0 or -errno, as recorder_send. */
+void control_record_event(
+    struct control *control, enum event_kind kind, int64_t sandbox, const struct control_peer *peer, json_t *detail);
+/* Nobody's doing, and *wait (may be NULL) is for when it is durable. detail is stolen. 0 or -errno, as recorder_send.
+ */
 int control_record_waited(
     struct control *control, enum event_kind kind, int64_t sandbox, json_t *detail, struct recorder_wait *wait);
-/* What an agent says of itself, for somebody who waits until it is durable. detail is stolen. Fills *ret_id and *ret_ts_us;
- * 0 or -errno, as recorder_send. */
+/* What an agent says of itself, for somebody who waits until it is durable. detail is stolen. Fills *ret_id and
+ * *ret_ts_us; 0 or -errno, as recorder_send. */
 int control_record_mark(struct control *control, int64_t sandbox, uint32_t uid, json_t *detail,
     struct recorder_wait *wait, uint64_t *ret_id, int64_t *ret_ts_us);
 void control_record_sandbox(struct control *control, const struct control_sandbox *sandbox);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The API under /v1, and /metrics: which path leads where, and the answers that change nothing. configs/openapi.yaml describes it. */
+/* The API under /v1, and /metrics: which path leads where, and the answers that change nothing. configs/openapi.yaml
+ * describes it. */
 #include "gateway/control.h"
 
 #include "gateway/control_json.h"
@@ -206,12 +207,13 @@ api_status_answer(struct control_job *job, const void *answer)
 			control->recorder.wal_mib));
 	control_places_missing(control, missing);
 	control_job_end(job, 200,
-	    json_pack("{s:s, s:b, s:b, s:b, s:b, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version", POSTERN_VERSION, "rootless",
-		(int)status->rootless, "host_chain", (int)status->host_chain, "audit_ok",
+	    json_pack("{s:s, s:b, s:b, s:b, s:b, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version",
+		POSTERN_VERSION, "rootless", (int)status->rootless, "host_chain", (int)status->host_chain, "audit_ok",
 		(int)(status->audit_ok != 0 && control->recorder.writable), "confined", (int)status->confined,
 		"sandboxes", (json_int_t)control->sandbox_count, "attached", (json_int_t)status->sandboxes, "roles",
-		roles, "missing", missing, "broken", broken, "resolvers", api_resolvers(control->options), "places", control_places_json(control),
-		"totals", control_metrics_totals(&status->totals), "log", control_metrics_log(&status->log)));
+		roles, "missing", missing, "broken", broken, "resolvers", api_resolvers(control->options), "places",
+		control_places_json(control), "totals", control_metrics_totals(&status->totals), "log",
+		control_metrics_log(&status->log)));
 }
 
 static void

@@ -156,8 +156,8 @@ attach_store(struct control *control, const struct control_sandbox *sandbox, str
 		if (edits != NULL)
 			files.files[CONTROL_FILE_EDITS] = (struct control_text){edits, strlen(edits)};
 		if (sandbox->policy_text != NULL)
-			files.files[CONTROL_FILE_POLICY] =
-			    (struct control_text){(char *)(uintptr_t)sandbox->policy_text, strlen(sandbox->policy_text)};
+			files.files[CONTROL_FILE_POLICY] = (struct control_text){
+			    (char *)(uintptr_t)sandbox->policy_text, strlen(sandbox->policy_text)};
 		rc = control_state_create(control->state_fd, sandbox->name, &files, err);
 	}
 	free(attachment);
@@ -228,8 +228,8 @@ attach_prepare(struct control_job *job, struct attach *attach, struct error *err
 	if (control->sandbox_count >= CONTROL_SANDBOXES_MAX)
 		return error_set(err, ERROR_LIMIT, "%d sandboxes are attached already", CONTROL_SANDBOXES_MAX);
 	sandbox->policy_applied_us = clock_real_us();
-	if (control_policy_compile(control, sandbox->policy_text, sandbox->policy_file, sandbox->policy_applied_us, &sandbox->edits,
-		&attach->fd, &sandbox->snapshot, err) < 0 ||
+	if (control_policy_compile(control, sandbox->policy_text, sandbox->policy_file, sandbox->policy_applied_us,
+		&sandbox->edits, &attach->fd, &sandbox->snapshot, err) < 0 ||
 	    control_places_check(control, sandbox->snapshot, err) < 0)
 		return -1;
 	snapshot_hash(sandbox->snapshot, sandbox->hash);
@@ -280,8 +280,8 @@ control_attach_handler(struct control_request *request, json_t *body)
 /* -- detach -------------------------------------------------------------------------------------------------------- */
 
 void
-control_detach_finish(struct control *control, struct control_sandbox *sandbox, const struct control_peer *peer,
-    const char *why)
+control_detach_finish(
+    struct control *control, struct control_sandbox *sandbox, const struct control_peer *peer, const char *why)
 {
 	struct error err;
 
@@ -316,7 +316,8 @@ detach_answer(struct control_job *job, const void *answer)
 	control_job_fail(job, &err);
 }
 
-/* By id; by name what could not be attached again after a start: the keeper may still hold it, or what is left of it. */
+/* By id; by name what could not be attached again after a start: the keeper may still hold it, or what is left of it.
+ */
 static int
 detach_ask(struct control_job *job, const struct control_sandbox *sandbox, struct error *err)
 {

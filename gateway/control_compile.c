@@ -149,7 +149,8 @@ control_policy_compile(struct control *control, const char *policy_text, const c
 	return 0;
 }
 
-/* Alone, as it will lie under a sandbox without a policy: what is wrong with it should be heard now, not at each attach. */
+/* Alone, as it will lie under a sandbox without a policy: what is wrong with it should be heard now, not at each
+ * attach. */
 static int
 organisation_check(struct control *control, struct error *err)
 {

@@ -190,8 +190,8 @@ attachment_numbers(const struct attachment_json *json, struct control_sandbox *s
 	    control_json_integer(json->uid, "uid", 0, UINT32_MAX, &uid, err) < 0 ||
 	    control_json_integer(json->generation, "generation", 0, UINT32_MAX, &generation, err) < 0 ||
 	    control_json_integer(json->last_generation, "last_generation", generation, UINT32_MAX, &last, err) < 0 ||
-	    control_json_integer(
-		json->applied, "policy_applied_us", 0, INT64_MAX, &sandbox->policy_applied_us, err) < 0 ||
+	    control_json_integer(json->applied, "policy_applied_us", 0, INT64_MAX, &sandbox->policy_applied_us, err) <
+		0 ||
 	    control_json_integer(json->netns_dev, "netns_dev", 0, INT64_MAX, &dev, err) < 0 ||
 	    control_json_integer(json->netns_ino, "netns_ino", 0, INT64_MAX, &ino, err) < 0)
 		return -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What a new policy says that the old one does not, and the other way round: settings, and rules with their terms, wherever
- * they stand. */
+/* What a new policy says that the old one does not, and the other way round: settings, and rules with their terms,
+ * wherever they stand. */
 #include "gateway/control.h"
 
 #include "policy/terms.h"

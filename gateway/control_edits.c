@@ -160,8 +160,8 @@ edits_tell(json_t *change, const struct rule *rule, uint32_t uses)
 		quantity_format_instant(rule->expires_us, until);
 	if (uses != 0)
 		snprintf(count, sizeof(count), ", %u use%s", uses, uses == 1 ? "" : "s");
-	json_array_append_new(change, json_sprintf("+%s %s%s%s%s", edits_action(rule), word,
-	    until[0] == '\0' ? "" : " until ", until, count));
+	json_array_append_new(change,
+	    json_sprintf("+%s %s%s%s%s", edits_action(rule), word, until[0] == '\0' ? "" : " until ", until, count));
 }
 
 /* Grants that ended say nothing any more. */
@@ -183,7 +183,8 @@ edits_set_uses(struct rule *rule, const struct control_grant *grant, struct erro
 	uint64_t uses = grant->uses == 0 ? 0 : grant->uses + control_usage_of_edit(grant->sandbox, rule);
 
 	if (uses > RULE_USES_MAX)
-		return error_set(err, ERROR_LIMIT, "more than %d uses in all; revoke the rule and allow it anew", RULE_USES_MAX);
+		return error_set(
+		    err, ERROR_LIMIT, "more than %d uses in all; revoke the rule and allow it anew", RULE_USES_MAX);
 	rule->uses = (uint32_t)uses;
 	return 0;
 }
@@ -216,8 +217,8 @@ edits_add_word(struct policy *edits, enum rule_action action, const char *word, 
 }
 
 int
-control_edits_add(struct policy *edits, enum rule_action action, const json_t *words,
-    const struct control_grant *grant, uint32_t uid, size_t *ret_changed, json_t *change, struct error *err)
+control_edits_add(struct policy *edits, enum rule_action action, const json_t *words, const struct control_grant *grant,
+    uint32_t uid, size_t *ret_changed, json_t *change, struct error *err)
 {
 	static const struct control_grant for_good;
 	struct error all = {0}, one;

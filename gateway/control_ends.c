@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The ends of rules with a deadline, for the log: each once, whatever stands still meanwhile.
  *
- * Theory of operation. The gateways judge by the clock and cut at the second, without anybody's word (gateway/expiry.c).
- * That an end is on record is kept here, because only this role's memory outlives all processes: a file says up to when.
- * One timer waits for the earliest end of all sandboxes; what passed since a sandbox was looked at last is recorded, and only
- * when that is on disk the file says so. After a start the same look finds what ended while nobody ran, and the event says
- * that it is late. Killed between the two writes, an end is told twice rather than never.
+ * Theory of operation. The gateways judge by the clock and cut at the second, without anybody's word
+ * (gateway/expiry.c). That an end is on record is kept here, because only this role's memory outlives all processes: a
+ * file says up to when. One timer waits for the earliest end of all sandboxes; what passed since a sandbox was looked
+ * at last is recorded, and only when that is on disk the file says so. After a start the same look finds what ended
+ * while nobody ran, and the event says that it is late. Killed between the two writes, an end is told twice rather than
+ * never.
  *
- * What is over already when it is put in force never began, and is no end. Deadlines are of the wall clock, the timer is
- * not: it looks every CONTROL_ENDS_LOOK_MS while an end lies ahead, in case somebody sets the clock. */
+ * What is over already when it is put in force never began, and is no end. Deadlines are of the wall clock, the timer
+ * is not: it looks every CONTROL_ENDS_LOOK_MS while an end lies ahead, in case somebody sets the clock. */
 #include "gateway/control.h"
 
 #include "gateway/control_json.h"

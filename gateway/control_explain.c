@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* POST /v1/sandboxes/NAME/test: what would happen to a connection, step by step, and which step ends it.
  *
- * The decisions are the very functions that DNS and proxy ask (policy/snapshot.h, addr_never, name_never, geo_lookup, the
- * kernel's route lookup), on the snapshot that is in force, so that test and traffic cannot disagree (CASES B-27). Leases come
- * from the gateway. Nothing is resolved and nothing is sent. */
+ * The decisions are the very functions that DNS and proxy ask (policy/snapshot.h, addr_never, name_never, geo_lookup,
+ * the kernel's route lookup), on the snapshot that is in force, so that test and traffic cannot disagree (CASES B-27).
+ * Leases come from the gateway. Nothing is resolved and nothing is sent. */
 #include "gateway/control.h"
 
 #include "gateway/control_hint.h"
@@ -263,8 +263,8 @@ explain_weight(const struct decision *decision)
 	return decision->reason == REASON_RULE_DENY ? 3 : decision->reason == REASON_EXPIRED ? 2 : 1;
 }
 
-/* What the names say that this sandbox resolved to an address: on ports without a name of their own, any that is allowed
- * will do. *ret_row: whose word it is, NULL when there are none (NOT_LEASED). */
+/* What the names say that this sandbox resolved to an address: on ports without a name of their own, any that is
+ * allowed will do. *ret_row: whose word it is, NULL when there are none (NOT_LEASED). */
 static struct decision
 explain_decide_leases(const struct explain *explain, const struct addr *addr, const struct msg_leases_done *leases,
     const struct msg_lease_row **ret_row)
@@ -294,9 +294,9 @@ explain_decide_leases(const struct explain *explain, const struct addr *addr, co
 	return best;
 }
 
-/* No rule lets the name pass on this port. The connection passes all the same when an entry for addresses covers where it
- * goes, or, without a name in the protocol, when another name of that address may: what is in the way of a name is not in
- * the way of its address. */
+/* No rule lets the name pass on this port. The connection passes all the same when an entry for addresses covers where
+ * it goes, or, without a name in the protocol, when another name of that address may: what is in the way of a name is
+ * not in the way of its address. */
 static bool
 explain_otherwise(struct explain *explain, enum reason reason, const struct msg_leases_done *leases)
 {

@@ -92,7 +92,8 @@ http_queue(struct control_request *request)
 	return rc;
 }
 
-/* Who is at the other end, as the kernel says. The socket's own permissions decided already that they may talk to us. */
+/* Who is at the other end, as the kernel says. The socket's own permissions decided already that they may talk to us.
+ */
 static int
 http_peer(struct MHD_Connection *connection, struct control_peer *ret_peer)
 {

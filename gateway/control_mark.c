@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The agent's own timeline: a step in its own words becomes an event of its sandbox, and is answered once it is durable.
+/* The agent's own timeline: a step in its own words becomes an event of its sandbox, and is answered once it is
+ * durable.
  *
  * An agent's runtime does this many times: nothing is asked of the keeper, nothing goes to the state folder, and marks
  * wait neither for each other nor for changes of the policy; those that come together are committed together. Their
@@ -33,8 +34,8 @@ mark_free(void *data)
 	free(mark);
 }
 
-/* A line of text: it is shown among others. JSON text is UTF-8 already; C0, DEL and C1 (U+0080 to U+009F, in UTF-8 c2 80
- * to c2 9f) are refused, all else that a terminal might misread is escaped when shown. */
+/* A line of text: it is shown among others. JSON text is UTF-8 already; C0, DEL and C1 (U+0080 to U+009F, in UTF-8 c2
+ * 80 to c2 9f) are refused, all else that a terminal might misread is escaped when shown. */
 static int
 mark_check_text(const json_t *value, struct error *err)
 {

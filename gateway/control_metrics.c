@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Theory of operation. Nothing is counted here. The keeper's answer to MSG_STATUS brings what gateways and auditor told it;
- * sandboxes and events are control's own. No series names a sandbox or a host: their number stays the same however
+/* Theory of operation. Nothing is counted here. The keeper's answer to MSG_STATUS brings what gateways and auditor told
+ * it; sandboxes and events are control's own. No series names a sandbox or a host: their number stays the same however
  * many sandboxes there are, and nothing that a guest chose gets into the text. */
 #include "gateway/control_metrics.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The kernel keeps the pid of the process that connected, not of the one that writes: a connection that was handed on, or
- * whose maker is gone and whose pid was used again, names another process. (SO_PEERPIDFD closes that, from Linux 6.5
+/* The kernel keeps the pid of the process that connected, not of the one that writes: a connection that was handed on,
+ * or whose maker is gone and whose pid was used again, names another process. (SO_PEERPIDFD closes that, from Linux 6.5
  * on.) A client that waits for its answer is still there when this looks. */
 #include "gateway/control_peer.h"
 

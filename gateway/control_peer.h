@@ -7,8 +7,8 @@
 #include <jansson.h>
 #include <stdint.h>
 
-/* Bytes of a process's name (TASK_COMM_LEN), and of its command line that are looked at: enough for "postern allow" with
- * a few rules, and little enough for the record that it goes into. */
+/* Bytes of a process's name (TASK_COMM_LEN), and of its command line that are looked at: enough for "postern allow"
+ * with a few rules, and little enough for the record that it goes into. */
 #define CONTROL_PEER_COMM_MAX 16
 #define CONTROL_PEER_COMMAND_MAX 160
 /* One byte escaped is four. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Rules about countries and networks, and whether there is a database that makes them mean something.
  *
- * Without one, no policy that has such rules is put in force. One that is in force already, when the daemon starts without the
- * database that it had before, stays: the gateways then refuse whatever those rules could be about (place_unknown), and
- * the status says so. */
+ * Without one, no policy that has such rules is put in force. One that is in force already, when the daemon starts
+ * without the database that it had before, stays: the gateways then refuse whatever those rules could be about
+ * (place_unknown), and the status says so. */
 #include "gateway/control.h"
 
 #include "policy/quantity.h"

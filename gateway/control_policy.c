@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Changing a sandbox's policy: allow, deny, revoke, and a new policy file.
  *
- * A change is built beside what is in force: policy text, edits, snapshot. It is compiled (a mistake ends here), written
- * to disk, sent to the keeper, and becomes the sandbox's own only when the gateways have it in force; otherwise the old
- * files are put back. When the keeper does not answer at all, what is in force is unknown, so the old policy is sent
- * again as a newer generation. */
+ * A change is built beside what is in force: policy text, edits, snapshot. It is compiled (a mistake ends here),
+ * written to disk, sent to the keeper, and becomes the sandbox's own only when the gateways have it in force; otherwise
+ * the old files are put back. When the keeper does not answer at all, what is in force is unknown, so the old policy is
+ * sent again as a newer generation. */
 #include "gateway/control.h"
 
 #include "gateway/control_json.h"

@@ -79,8 +79,8 @@ record_event(
 }
 
 void
-control_record_event(struct control *control, enum event_kind kind, int64_t sandbox,
-    const struct control_peer *peer, json_t *detail)
+control_record_event(
+    struct control *control, enum event_kind kind, int64_t sandbox, const struct control_peer *peer, json_t *detail)
 {
 	struct record record;
 

@@ -66,8 +66,8 @@ restore_read(struct control *control, struct control_sandbox *sandbox, struct er
 	return rc;
 }
 
-/* Control alone may have been restarted: then the keeper serves the sandbox, by a policy that nobody can show any more. It
- * keeps namespace and device, closed. */
+/* Control alone may have been restarted: then the keeper serves the sandbox, by a policy that nobody can show any more.
+ * It keeps namespace and device, closed. */
 static void
 restore_close(struct control *control, const struct control_sandbox *sandbox)
 {

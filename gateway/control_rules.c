@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads {"action": ..., "rules": [...]}; action may be missing when optional (then *ret_any is set). ret_grant: also "for",
- * seconds from applied_us on that the rules hold, and "uses"; NULL where that makes no sense. */
+/* Reads {"action": ..., "rules": [...]}; action may be missing when optional (then *ret_any is set). ret_grant: also
+ * "for", seconds from applied_us on that the rules hold, and "uses"; NULL where that makes no sense. */
 static int
 rules_read(json_t *body, bool optional, enum rule_action *ret_action, bool *ret_any, json_t **ret_rules,
     int64_t applied_us, struct control_grant *ret_grant, struct error *err)
@@ -61,8 +61,8 @@ rules_start(struct control_job *job)
 		return;
 	grant.sandbox = sandbox;
 	if (rules_read(job->body, false, &action, &any, &words, change->applied_us, &grant, &err) < 0 ||
-	    control_edits_add(&change->edits, action, words, &grant, job->peer.uid, &change->changed, change->change, &err) <
-		0) {
+	    control_edits_add(
+		&change->edits, action, words, &grant, job->peer.uid, &change->changed, change->change, &err) < 0) {
 		control_job_fail(job, &err);
 		return;
 	}
@@ -128,8 +128,8 @@ revoke_word(const struct control_sandbox *sandbox, struct control_change *change
 	size_t count = 0, revoked = 0;
 	struct error deny_err;
 
-	/* Some words are good for deny only; as an allow rule they cannot have been made, so that error counts for nothing
-	 * when the other way is open. */
+	/* Some words are good for deny only; as an allow rule they cannot have been made, so that error counts for
+	 * nothing when the other way is open. */
 	if (action == RULE_ALLOW && rule_parse(RULE_ALLOW, word, &rules[count], err) == 0)
 		count++;
 	if (any || action == RULE_DENY) {

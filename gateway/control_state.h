@@ -62,8 +62,8 @@ int control_state_unretire(int dir_fd, const char *name, struct error *err);
 int control_state_purge(int dir_fd, const char *name, struct error *err);
 
 /* Settle what was under way when the last run ended (a new folder is dropped, one put aside comes back), then call the
- * handler for each sandbox folder. Returns 0; 1 when something could not be settled (err says what; the rest was listed);
- * -1 when the folder cannot be read. */
+ * handler for each sandbox folder. Returns 0; 1 when something could not be settled (err says what; the rest was
+ * listed); -1 when the folder cannot be read. */
 int control_state_list(int dir_fd, void (*handler)(const char *name, void *context), void *context, struct error *err);
 
 /* 0 in *ret_id when none was written yet. */

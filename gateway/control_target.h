@@ -22,7 +22,8 @@ struct control_target {
 	uint16_t port;
 };
 
-/* 0, or -1 with ERROR_USAGE when the text has another shape. A bad name is no error here: the test says so as a step. */
+/* 0, or -1 with ERROR_USAGE when the text has another shape. A bad name is no error here: the test says so as a step.
+ */
 int control_target_parse(const char *text, struct control_target *ret_target, struct error *err);
 
 #endif

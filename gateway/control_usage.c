@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What sandboxes have used of their counted rules, on disk.
  *
- * The gateway counts before it lets something through, and the keeper has the count a moment later; both may die. The file
- * is for the day when all of posternd does: it follows within CONTROL_USAGE_USES_MS of a use, and CONTROL_USAGE_BYTES_MS of
- * bytes. A sandbox whose policy counts nothing has no file. One that cannot be read breaks the sandbox: a grant must not
- * be whole again because its count is lost. */
+ * The gateway counts before it lets something through, and the keeper has the count a moment later; both may die. The
+ * file is for the day when all of posternd does: it follows within CONTROL_USAGE_USES_MS of a use, and
+ * CONTROL_USAGE_BYTES_MS of bytes. A sandbox whose policy counts nothing has no file. One that cannot be read breaks
+ * the sandbox: a grant must not be whole again because its count is lost. */
 #include "gateway/control.h"
 
 #include "base/clock.h"

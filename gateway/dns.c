@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Theory of operation. The sandbox's namespace delivers every packet to port 53, whatever its destination, to the sockets
- * that the keeper made there. A datagram's destination comes with it (IP_PKTINFO) and becomes the source of the reply, so
- * that a stub which asked 8.8.8.8 hears from 8.8.8.8 (CASES C-05). Nothing that arrives here is ever forwarded: each
- * message becomes a query of ours or a refusal (gateway/dns_query.c). */
+/* Theory of operation. The sandbox's namespace delivers every packet to port 53, whatever its destination, to the
+ * sockets that the keeper made there. A datagram's destination comes with it (IP_PKTINFO) and becomes the source of the
+ * reply, so that a stub which asked 8.8.8.8 hears from 8.8.8.8 (CASES C-05). Nothing that arrives here is ever
+ * forwarded: each message becomes a query of ours or a refusal (gateway/dns_query.c). */
 #include "gateway/dns.h"
 
 #include "gateway/dns_upstream.h"
@@ -59,8 +59,8 @@ udp_dropped(int fd, uint32_t known)
 	return getsockopt(fd, SOL_SOCKET, SO_MEMINFO, info, &len) < 0 ? known : info[SK_MEMINFO_DROPS];
 }
 
-/* Datagrams that came while the socket's queue was full (or with a wrong checksum) are gone, and nobody is answered; yet
- * they came in. The kernel counts them. */
+/* Datagrams that came while the socket's queue was full (or with a wrong checksum) are gone, and nobody is answered;
+ * yet they came in. The kernel counts them. */
 static void
 udp_count_dropped(struct dns_udp *udp)
 {

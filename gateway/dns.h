@@ -17,8 +17,8 @@
 /* Datagrams read from one socket in one round of the loop. */
 #define DNS_UDP_ROUND 32
 /* While half the room is taken that the recorder has before it refuses new work, a socket rests this long after so many
- * datagrams: who asks 800 times a second and more is slowed down to what the log's writer takes on a busy machine, before
- * everybody is refused. Who asks once does not notice. */
+ * datagrams: who asks 800 times a second and more is slowed down to what the log's writer takes on a busy machine,
+ * before everybody is refused. Who asks once does not notice. */
 #define DNS_UDP_PACE_QUEUE (RECORDER_BUSY / 2)
 #define DNS_UDP_PACE_MS 40
 

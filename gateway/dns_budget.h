@@ -14,7 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Queries a second, and how many at once after a pause: far above any program, below what would fill the log's queue. */
+/* Queries a second, and how many at once after a pause: far above any program, below what would fill the log's queue.
+ */
 #define DNS_BUDGET_QUERIES_S 4000
 #define DNS_BUDGET_QUERIES 8000
 /* Bytes of names not seen lately that may go upstream: a browser needs 2 to 6 KB for a large page. */

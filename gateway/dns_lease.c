@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. The addresses of an answer become reachable here, so here they are judged. Each address is held
  * against the never list and the host's own addresses; one bad address refuses the whole answer, because a name that
- * points into the inside is not to be trusted with the rest (CASES C-08). A deny rule by address, country or network only
- * takes that address away. What is left is multiplied with the ports that the policy opens for the name and sent to the keeper in batches.
- * Only when the kernel has acknowledged the last batch does the name enter the lease table, and only then does the
- * guest get the answer (CASES C-13): a guest that connects at once finds the door open.
+ * points into the inside is not to be trusted with the rest (CASES C-08). A deny rule by address, country or network
+ * only takes that address away. What is left is multiplied with the ports that the policy opens for the name and sent
+ * to the keeper in batches. Only when the kernel has acknowledged the last batch does the name enter the lease table,
+ * and only then does the guest get the answer (CASES C-13): a guest that connects at once finds the door open.
  *
  * When a batch fails, earlier ones stay in the kernel until their timeout. They open nothing: without an entry in the
  * lease table the gateway refuses the connection. */
@@ -101,8 +101,8 @@ lease_elements(struct dns_query *query, const struct lease_ports *ports, const s
 		geo_lookup(&sandbox->gateway->geo, addr, &place);
 	for (size_t i = 0; i < ports->count; i++) {
 		const struct proto_port *p = &ports->ports[i];
-		struct decision decision = snapshot_decide_located(
-		    sandbox->policy, addr, &place.at, p->proto, p->port, clock_real_us());
+		struct decision decision =
+		    snapshot_decide_located(sandbox->policy, addr, &place.at, p->proto, p->port, clock_real_us());
 
 		/* Port 53 is ours in every sandbox; the keeper takes a lease for it as a sign of madness. */
 		if (p->port == 53 || p->port == 0)
@@ -138,7 +138,8 @@ lease_prepare(struct dns_query *query, struct lease_ports *ret_ports)
 	if (ret_ports->count > DNS_LEASE_PORTS_MAX)
 		ret_ports->count = DNS_LEASE_PORTS_MAX;
 	query->addr_count = query->lease_count = query->lease_sent = query->service_count = 0;
-	query->denial = (struct decision){.verdict = VERDICT_DENIED, .reason = REASON_RULE_DENY, .rule = SNAPSHOT_NO_RULE};
+	query->denial =
+	    (struct decision){.verdict = VERDICT_DENIED, .reason = REASON_RULE_DENY, .rule = SNAPSHOT_NO_RULE};
 	query->denied_addr = (struct addr){0};
 	free(query->leases);
 	query->leases = calloc(DNS_LEASE_ADDRS_MAX * (ret_ports->count + 1), sizeof(struct tap_lease));

@@ -3,10 +3,11 @@
  * left over, missing or out of order refuses the whole message. Names become canonical (policy/name.h) where they are
  * compared, and only there.
  *
- * An answer is walked twice. The first walk checks the structure of every record in every section and collects the CNAME
- * records of the answer section. From these the chain is built, starting at the name that was asked for. The second walk
- * takes the records of the asked type whose owner is the end of the chain. Nothing else of the message is ever used:
- * not the authority section (save for the mere presence of a SOA record), not the additional one (save for OPT). */
+ * An answer is walked twice. The first walk checks the structure of every record in every section and collects the
+ * CNAME records of the answer section. From these the chain is built, starting at the name that was asked for. The
+ * second walk takes the records of the asked type whose owner is the end of the chain. Nothing else of the message is
+ * ever used: not the authority section (save for the mere presence of a SOA record), not the additional one (save for
+ * OPT). */
 #include "gateway/dns_message.h"
 
 #include <string.h>

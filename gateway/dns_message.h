@@ -29,7 +29,8 @@
 #define DNS_ADDRS_MAX 1024
 /* HTTPS or SVCB records of one answer that are looked at; further ones are left out. */
 #define DNS_SERVICES_MAX 8
-/* Payload size that we state upstream and serve guests at most over UDP (no fragments on any path: DNS flag day 2020). */
+/* Payload size that we state upstream and serve guests at most over UDP (no fragments on any path: DNS flag day 2020).
+ */
 #define DNS_UDP_MAX 1232
 /* What a client without EDNS takes (RFC 1035 4.2.1). */
 #define DNS_UDP_PLAIN 512
@@ -82,7 +83,8 @@ struct dns_question {
 enum dns_read {
 	DNS_READ_OK,
 	DNS_READ_ERROR, /* answer with *ret_rcode, ask nobody */
-	DNS_READ_DROP, /* no query at all (a response, or no whole header): no answer, or two servers could play ping-pong */
+	DNS_READ_DROP,  /* no query at all (a response, or no whole header): no answer, or two servers could play
+			   ping-pong */
 };
 
 /* Read a guest's query (CASES C-17, C-22). ret_question is always filled as far as possible; *ret_rcode (an enum

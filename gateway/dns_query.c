@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. Every message of a guest, from either transport, becomes one query object, one reply at most and
  * exactly one record; what floods, or is no query, is counted in a record for many. The order of questions is: may
- * anything be done at all (log writable, limits), is the message in order, is its name a host name, does the policy allow
- * the name, is the type served. Only what passed all of them leads to a packet upstream (CASES C-01), and that packet is
- * written afresh: nothing of the guest's message but the canonical name and the type goes into it. What comes back is
- * judged in gateway/dns_lease.c.
+ * anything be done at all (log writable, limits), is the message in order, is its name a host name, does the policy
+ * allow the name, is the type served. Only what passed all of them leads to a packet upstream (CASES C-01), and that
+ * packet is written afresh: nothing of the guest's message but the canonical name and the type goes into it. What comes
+ * back is judged in gateway/dns_lease.c.
  *
  * One timer bounds the whole life. Nothing is cached: an answer always stands for a lease that was just made, so that
  * the guest's TTL cannot outlive it (CASES C-14). */
@@ -199,7 +199,8 @@ query_ask(struct dns_query *query)
 	}
 }
 
-/* An answer that is not to our question: somebody guessed half of it, or a resolver changes letters' case. TCP tells. */
+/* An answer that is not to our question: somebody guessed half of it, or a resolver changes letters' case. TCP tells.
+ */
 static void
 query_mismatch(struct dns_query *query)
 {
@@ -251,8 +252,8 @@ query_upstream_handler(struct dns_upstream_request *request, enum dns_upstream_s
 	struct dns_answer answer;
 
 	query->upstream_us += clock_mono_us() - query->asked_us;
-	/* The policy was edited meanwhile, or a rule ended: what comes of the answer, a question about the chain's next name to begin with, is
-	 * the new one's to decide. */
+	/* The policy was edited meanwhile, or a rule ended: what comes of the answer, a question about the chain's next
+	 * name to begin with, is the new one's to decide. */
 	if (query->turn != query->server->sandbox->turn) {
 		dns_query_restart(query);
 		return;
@@ -300,7 +301,8 @@ query_refuse_type(struct dns_query *query)
 	return true;
 }
 
-/* An exact rule gives nobody a choice of names; only below a wildcard, or while everything is let through to learn, can the guest write into them. */
+/* An exact rule gives nobody a choice of names; only below a wildcard, or while everything is let through to learn, can
+ * the guest write into them. */
 static bool
 query_name_affordable(struct dns_query *query)
 {

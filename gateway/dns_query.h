@@ -40,7 +40,7 @@ struct dns_query {
 
 	/* The decision, and under which policy generation it was made. */
 	struct decision decision;
-	bool learned; /* allowed by mode: learn alone */
+	bool learned;            /* allowed by mode: learn alone */
 	struct addr denied_addr; /* the first address that a deny rule took away; family 0: none was */
 	struct decision denial;  /* of denied_addr */
 	uint32_t generation;

@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A JSON array of strings that is cut at a whole item. Items are names and addresses: nothing in them needs escaping. */
+/* A JSON array of strings that is cut at a whole item. Items are names and addresses: nothing in them needs escaping.
+ */
 struct answers_writer {
 	char *text;
 	size_t size, len;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. A client that gets an HTTPS record may dial its hint addresses without ever asking for A, may
  * speak QUIC when h3 is offered, and encrypts the name it wants when ech is there: each of them is a way around the
- * proof of a name. So a record is never passed on. It is read into the few keys that are known to be harmless, the caller
- * removes the hints that it did not lease, and a new record is written from the rest (CASES C-15). Keys that are not known
- * vanish; a record that calls such a key mandatory vanishes as a whole, because the client must not use the rest. */
+ * proof of a name. So a record is never passed on. It is read into the few keys that are known to be harmless, the
+ * caller removes the hints that it did not lease, and a new record is written from the rest (CASES C-15). Keys that are
+ * not known vanish; a record that calls such a key mandatory vanishes as a whole, because the client must not use the
+ * rest. */
 #include "gateway/dns_service.h"
 
 #include "base/reader.h"

@@ -4,10 +4,10 @@
  * for us.
  *
  * c-ares 1.18 keeps one UDP socket per channel and server while the channel has queries under way. One channel for all
- * would mean one source port for all, which an off-path attacker guesses along with the 16-bit id. So queries are spread
- * over a fixed pool of channels, idle ones first: an idle channel has closed its sockets, and its next query gets a
- * fresh port (CASES C-23). On a busy host a channel that served DNS_UPSTREAM_RENEW queries without a pause is left
- * alone until it is idle, as long as there is another. The pool is made before the process is confined; nothing is
+ * would mean one source port for all, which an off-path attacker guesses along with the 16-bit id. So queries are
+ * spread over a fixed pool of channels, idle ones first: an idle channel has closed its sockets, and its next query
+ * gets a fresh port (CASES C-23). On a busy host a channel that served DNS_UPSTREAM_RENEW queries without a pause is
+ * left alone until it is idle, as long as there is another. The pool is made before the process is confined; nothing is
  * opened later but sockets.
  *
  * c-ares asks the first resolver first, each time anew: while that one is silent, every query would lose the time of a
@@ -268,7 +268,8 @@ status_of(int ares_status)
 	case ARES_ESERVFAIL:
 	case ARES_ENOTIMP:
 	case ARES_EREFUSED:
-	case ARES_ECONNREFUSED: /* also after an error code from the last resolver: c-ares 1.18 does not tell them apart */
+	case ARES_ECONNREFUSED: /* also after an error code from the last resolver: c-ares 1.18 does not tell them apart
+				 */
 		return DNS_UPSTREAM_REFUSED;
 	case ARES_ETIMEOUT:
 		return DNS_UPSTREAM_NETWORK;
@@ -401,7 +402,8 @@ dns_upstream_send(struct dns_upstream *upstream, struct dns_upstream_request *re
 
 	if (upstream->job_count >= DNS_UPSTREAM_MAX)
 		return -ENOBUFS;
-	/* Channels with queries keep their order until they are idle; one that cannot be changed is as good as before. */
+	/* Channels with queries keep their order until they are idle; one that cannot be changed is as good as before.
+	 */
 	if (channel->job_count == 0 && channel->first != upstream->first)
 		(void)channel_set_servers(channel);
 	job = job_new(channel, request, name, type, !tcp);

@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Channels over which queries are spread. An idle channel has no socket, so each of the first that many queries under way
- * at once has a socket, and so a source port, of its own. About 75 KiB each. */
+/* Channels over which queries are spread. An idle channel has no socket, so each of the first that many queries under
+ * way at once has a socket, and so a source port, of its own. About 75 KiB each. */
 #define DNS_UPSTREAM_CHANNELS 32
 /* A channel that never gets idle takes no more new queries after this many, so that its port changes. */
 #define DNS_UPSTREAM_RENEW 64
@@ -35,7 +35,8 @@ enum dns_upstream_status {
 /* Embedded in its owner; must live until handler ran or dns_upstream_cancel. */
 struct dns_upstream_request {
 	struct dns_upstream_job *job; /* NULL: not under way */
-	/* bytes is the raw answer (with DNS_UPSTREAM_OK, else NULL) to query, which was sent; both valid during the call. */
+	/* bytes is the raw answer (with DNS_UPSTREAM_OK, else NULL) to query, which was sent; both valid during the
+	 * call. */
 	void (*handler)(struct dns_upstream_request *request, enum dns_upstream_status status, const uint8_t *query,
 	    size_t query_len, const uint8_t *bytes, size_t len);
 };
@@ -46,8 +47,8 @@ int dns_upstream_new(
 /* Cancels everything; no handler runs. Accepts NULL. The loop must run one more round to free sockets' sources. */
 void dns_upstream_free(struct dns_upstream *upstream);
 
-/* Ask for a name. tcp: over TCP from the start and without mixed case; for when UDP brought an answer that does not match.
- * Returns 0 or -errno (then handler will not run). The handler never runs before this returns. */
+/* Ask for a name. tcp: over TCP from the start and without mixed case; for when UDP brought an answer that does not
+ * match. Returns 0 or -errno (then handler will not run). The handler never runs before this returns. */
 int dns_upstream_send(struct dns_upstream *upstream, struct dns_upstream_request *request, const struct name *name,
     uint16_t type, bool tcp);
 /* The owner goes away: its handler will not run. Harmless when not under way. */

@@ -6,13 +6,13 @@
  * is complete; everything read stays in flow->in. Then comes the verdict, once. Refused: one complete record, and the
  * guest is told at once. Allowed: the record and the connect to exactly the original destination go off together
  * (OPENING), and only when the record is durable and the origin has answered do the bytes in flow->in go out, each
- * once, and splicing begins (RELAYING). FLOW_TLS waits with the guest's direction until the origin has answered its hello
- * (gateway/flow_retry.c). FLOW_HTTP keeps reading the guest's direction for as long as the connection lives
+ * once, and splicing begins (RELAYING). FLOW_TLS waits with the guest's direction until the origin has answered its
+ * hello (gateway/flow_retry.c). FLOW_HTTP keeps reading the guest's direction for as long as the connection lives
  * (gateway/flow_http.c); the other direction is always spliced.
  *
- * Trust. Everything the guest sends is hostile and is read by tls_hello.c, flow_retry.c and http_request.c only; everything
- * the origin sends is passed on unread, but for a look at how an answer begins that decides what the guest says next. The
- * sockaddr handed to connect(2) is judged by addr_verdict right before, whatever was judged earlier.
+ * Trust. Everything the guest sends is hostile and is read by tls_hello.c, flow_retry.c and http_request.c only;
+ * everything the origin sends is passed on unread, but for a look at how an answer begins that decides what the guest
+ * says next. The sockaddr handed to connect(2) is judged by addr_verdict right before, whatever was judged earlier.
  *
  * Events are level-triggered. Each direction waits for one thing at a time (relay.h), and only that is watched, so that
  * a blocked side causes no wake-ups. EPOLLHUP cannot be masked and is reported for good once a socket has seen FIN both

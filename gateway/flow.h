@@ -28,9 +28,9 @@
 #define FLOW_BUFFER_FIRST 4096
 #define FLOW_BUFFER_HTTP 16384
 #define FLOW_BUFFER_HTTP_MAX 65536
-/* Bytes of such buffers beyond the first room that one sandbox may have, so that a thousand connections, each with a long
- * beginning of a hello, cannot fill the gateway. (The TLS reader takes as much again at most.) Beyond it a connection
- * that needs more is refused as limit_connections. */
+/* Bytes of such buffers beyond the first room that one sandbox may have, so that a thousand connections, each with a
+ * long beginning of a hello, cannot fill the gateway. (The TLS reader takes as much again at most.) Beyond it a
+ * connection that needs more is refused as limit_connections. */
 #define FLOW_BUFFERED_MAX (16u << 20)
 
 enum flow_mode {
@@ -132,15 +132,15 @@ struct flow {
 	struct gateway_verdict verdict; /* behind the current record */
 	uint64_t record_id;             /* the open record; 0: none */
 	struct recorder_wait wait;
-	int64_t opened_us; /* clock_mono_us of the open record */
-	int64_t began_us;  /* likewise: accepted, or the first byte of the request that the record is about was read */
-	int64_t dialled_us;                /* likewise: connect was called */
+	int64_t opened_us;  /* clock_mono_us of the open record */
+	int64_t began_us;   /* likewise: accepted, or the first byte of the request that the record is about was read */
+	int64_t dialled_us; /* likewise: connect was called */
 	int64_t connect_us, first_byte_us; /* as in struct record_close */
 	struct addr up_src;                /* our own end of the connection to the origin */
 	uint16_t up_sport;
 	struct flow_segments segments; /* of records before the open one */
 	struct progress progress;
-	uint8_t flags;     /* RECORD_FLAG_* */
+	uint8_t flags; /* RECORD_FLAG_* */
 	bool durable, connected;
 	struct meter_ticket ticket; /* held while a record is open */
 
@@ -200,7 +200,8 @@ struct gateway_verdict flow_verdict(enum verdict verdict, enum reason reason, co
  * (missing is the reason otherwise). */
 struct gateway_verdict flow_judge(struct sandbox *sandbox, const struct flow_ends *ends, const struct name *claim,
     enum name_source source, enum reason missing);
-/* Are there too many refusals of this sandbox for one more record of its own? Then it has been counted (gateway/proxy.c). */
+/* Are there too many refusals of this sandbox for one more record of its own? Then it has been counted
+ * (gateway/proxy.c). */
 bool proxy_counts_refusal(
     struct sandbox *sandbox, const struct flow_ends *ends, enum verdict verdict, enum reason reason);
 /* The one, complete record of an attempt that is not let through; or its place in a count. */
@@ -238,8 +239,8 @@ bool flow_retry_expect(struct flow *flow);
 void flow_retry_free(struct flow *flow);
 /* The first hello goes out, and nothing behind it. False without memory. */
 bool flow_retry_start(struct flow *flow);
-/* RELAYING: write it, read and hold what comes behind, judge a second hello when one is wanted. Sets flow->out.status, or
- * ends the flow, or frees flow->retry: the flow is opaque then. */
+/* RELAYING: write it, read and hold what comes behind, judge a second hello when one is wanted. Sets flow->out.status,
+ * or ends the flow, or frees flow->retry: the flow is opaque then. */
 void flow_retry_pump(struct flow *flow);
 /* RELAYING, not wanted yet: look at the origin's first bytes. True when that is decided; the flow may have ended. */
 bool flow_retry_answer(struct flow *flow);
@@ -258,8 +259,9 @@ enum relay_status flow_http_pump(struct flow *flow);
 bool flow_http_status(struct flow *flow);
 /* The record of another host's request is durable: let the request pass. */
 void flow_http_resume(struct flow *flow);
-/* OPENING, RELAYING: no more bytes will be read or passed on. When some of those that came begin a request which was never
- * judged, or is for another host, that attempt gets its record; a request is named once. For a flow without http: nothing. */
+/* OPENING, RELAYING: no more bytes will be read or passed on. When some of those that came begin a request which was
+ * never judged, or is for another host, that attempt gets its record; a request is named once. For a flow without http:
+ * nothing. */
 void flow_http_abandon(struct flow *flow);
 /* RELAYING: the timer ran out on a later head, or on a record. Ends the flow. */
 void flow_http_late(struct flow *flow);

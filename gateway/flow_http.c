@@ -12,7 +12,8 @@
  * the current record is closed as END_NEXT_HOST, a new one is opened, and the request waits until that is durable.
  *
  * Upgrade to websocket, on the first request only: the guest's next bytes are held until the origin's answer begins.
- * "HTTP/1.1 101" makes the direction opaque and it is spliced from there; anything else, and requests follow as before. */
+ * "HTTP/1.1 101" makes the direction opaque and it is spliced from there; anything else, and requests follow as before.
+ */
 #include "gateway/flow.h"
 
 #include "base/clock.h"

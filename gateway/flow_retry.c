@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The second hello of a TLS connection.
  *
- * Theory of operation. A TLS 1.3 server may answer a hello with a HelloRetryRequest (RFC 8446 section 4.1.4), and the client
- * says all of it once more. Servers take the name from the second one and need not compare: a guest that has an allowed
- * name in the first (and provokes a second, by offering no key share) would get any other site behind the same address, by
- * its own name and certificate. So the guest's bytes behind its hello are held until the origin's answer begins; no honest
- * client has anything to say before, but for early data, which loses a round trip and nothing else. An answer that is no
- * HelloRetryRequest makes the connection opaque: from there on both ways are spliced. Otherwise the second hello is
- * read as the first was, behind records that a server passes over (early data, and the change of cipher that goes with it for
- * old middle boxes), and must name the same server; then what was held goes out as it came, and the connection is opaque.
+ * Theory of operation. A TLS 1.3 server may answer a hello with a HelloRetryRequest (RFC 8446 section 4.1.4), and the
+ * client says all of it once more. Servers take the name from the second one and need not compare: a guest that has an
+ * allowed name in the first (and provokes a second, by offering no key share) would get any other site behind the same
+ * address, by its own name and certificate. So the guest's bytes behind its hello are held until the origin's answer
+ * begins; no honest client has anything to say before, but for early data, which loses a round trip and nothing else.
+ * An answer that is no HelloRetryRequest makes the connection opaque: from there on both ways are spliced. Otherwise
+ * the second hello is read as the first was, behind records that a server passes over (early data, and the change of
+ * cipher that goes with it for old middle boxes), and must name the same server; then what was held goes out as it
+ * came, and the connection is opaque.
  *
- * Trust. The guest may say its second hello before it was asked, in whatever pieces. The origin's bytes are looked at, not
- * taken; who has an origin that misleads us here needs no second hello to get its pages.
+ * Trust. The guest may say its second hello before it was asked, in whatever pieces. The origin's bytes are looked at,
+ * not taken; who has an origin that misleads us here needs no second hello to get its pages.
  *
- * Failing. A second hello that is not what it must be is an attempt of its own and gets its own record; the connection is
- * reset. One that does not come in time, or does not come whole, likewise. */
+ * Failing. A second hello that is not what it must be is an attempt of its own and gets its own record; the connection
+ * is reset. One that does not come in time, or does not come whole, likewise. */
 #include "gateway/flow.h"
 
 #include "base/reader.h"

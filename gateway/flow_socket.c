@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Make every end of a connection a reset, that of this process included: the end of a process must not look like the end of
- * the data. Whoever closes in order takes it off. */
+/* Make every end of a connection a reset, that of this process included: the end of a process must not look like the
+ * end of the data. Whoever closes in order takes it off. */
 static void
 flow_linger_reset(int fd)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The gateway role: its set-up, its sandboxes, and the keeper's messages.
  *
- * Set-up order: what needs the host's root (netlink route socket, TLS context, databases of addresses) is opened first; then the process gives up
- * root directory, identity and system calls; only then does it tell the keeper that it is ready and gets sandboxes. */
+ * Set-up order: what needs the host's root (netlink route socket, TLS context, databases of addresses) is opened first;
+ * then the process gives up root directory, identity and system calls; only then does it tell the keeper that it is
+ * ready and gets sandboxes. */
 #include "gateway/gateway.h"
 
 #include "base/clock.h"

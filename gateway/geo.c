@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. A database is a tree over the bits of addresses whose leaves are small maps. Makers agree on the
- * tree and not on the maps' keys: MaxMind and DB-IP nest ("country": {"iso_code": ...}), IPinfo, IPLocate and most others
- * are flat ("country_code", "asn", the latter a number or "AS64500"). So each value is looked for under a few paths, in
- * order, and the first that reads well counts.
+ * tree and not on the maps' keys: MaxMind and DB-IP nest ("country": {"iso_code": ...}), IPinfo, IPLocate and most
+ * others are flat ("country_code", "asn", the latter a number or "AS64500"). So each value is looked for under a few
+ * paths, in order, and the first that reads well counts.
  *
- * Trust. The file is the operator's, made by a third party. Its size and numbers are checked by the library at each step;
- * texts have a length, no NUL, and may hold anything. What comes out of here is bounded and harmless: a country is one of
- * ISO 3166's codes or empty, an owner's name is UTF-8 without control characters.
+ * Trust. The file is the operator's, made by a third party. Its size and numbers are checked by the library at each
+ * step; texts have a length, no NUL, and may hold anything. What comes out of here is bounded and harmless: a country
+ * is one of ISO 3166's codes or empty, an owner's name is UTF-8 without control characters.
  *
  * The bytes are those of a sealed copy (gateway/sealed.h), so that nobody changes or truncates the file under a
  * process that has it mapped. */
@@ -23,7 +23,8 @@
 /* Nodes of the tree that are looked at to find entries of the kind: some thousand entries in real files, all of a small
  * one; a millisecond. */
 #define GEO_PROBE_NODES_MAX 16384
-/* Nodes that wait there: one for each bit of an IPv6 address, and the root. A damaged tree may want more, and gets none. */
+/* Nodes that wait there: one for each bit of an IPv6 address, and the root. A damaged tree may want more, and gets
+ * none. */
 #define GEO_PROBE_DEPTH_MAX 129
 
 /* A later date (the end of the year 9999, seconds since the epoch) is none. */
@@ -86,7 +87,8 @@ geo_value(const MMDB_entry_s *entry, const struct geo_path *path, MMDB_entry_dat
 	return MMDB_aget_value(&start, ret_value, path->keys) == MMDB_SUCCESS && ret_value->has_data;
 }
 
-/* -- readers: one value each; false when it is not of the form --------------------------------------------------------- */
+/* -- readers: one value each; false when it is not of the form
+ * --------------------------------------------------------- */
 
 static bool
 geo_read_country(const MMDB_entry_data_s *value, struct geo_place *place)
@@ -146,7 +148,8 @@ geo_read_asn(const MMDB_entry_data_s *value, struct geo_place *place)
 	return true;
 }
 
-/* Length of the well-formed UTF-8 character at the beginning (RFC 3629: shortest form, no surrogates); 0: there is none. */
+/* Length of the well-formed UTF-8 character at the beginning (RFC 3629: shortest form, no surrogates); 0: there is
+ * none. */
 static size_t
 geo_utf8_len(const uint8_t *bytes, size_t left)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Databases of addresses: in which country an address is, and which network (autonomous system) has it. Files in MaxMind's
- * DB format, of whoever makes them; read by libmaxminddb, which nothing but geo.c sees.
+/* Databases of addresses: in which country an address is, and which network (autonomous system) has it. Files in
+ * MaxMind's DB format, of whoever makes them; read by libmaxminddb, which nothing but geo.c sees.
  *
- * What a database says is never a reason to allow: it feeds deny rules and the log. Whatever cannot be told (no database,
- * no entry, an entry in an unknown layout, a damaged one) is "not known", and a deny rule about places takes that for
- * the place it denies (snapshot_decide_place). */
+ * What a database says is never a reason to allow: it feeds deny rules and the log. Whatever cannot be told (no
+ * database, no entry, an entry in an unknown layout, a damaged one) is "not known", and a deny rule about places takes
+ * that for the place it denies (snapshot_decide_place). */
 #ifndef POSTERN_GATEWAY_GEO_H
 #define POSTERN_GATEWAY_GEO_H
 
@@ -41,9 +41,9 @@ struct geo_about {
 	int64_t built_us;        /* microseconds since the epoch */
 };
 
-/* Read the database behind the descriptor, which stays the caller's; named is the file that people know it by. Before the
- * role gives up its root: the library wants a path. 0, or -1 with ERROR_CORRUPT: not such a file, damaged, or one without
- * any entry of this kind in a layout that is known. */
+/* Read the database behind the descriptor, which stays the caller's; named is the file that people know it by. Before
+ * the role gives up its root: the library wants a path. 0, or -1 with ERROR_CORRUPT: not such a file, damaged, or one
+ * without any entry of this kind in a layout that is known. */
 int geo_open(struct geo *geo, enum geo_kind kind, int fd, const char *named, struct error *err);
 void geo_close(struct geo *geo);
 
@@ -59,7 +59,8 @@ bool geo_about(const struct geo *geo, enum geo_kind kind, struct geo_about *ret_
 /* Is it of the form that geo_about gives? For one that came in a message. */
 bool geo_about_valid(const struct geo_about *about);
 
-/* Which database do the policy's rules need that is not there? Static text that says so and how to mend it; NULL: none. */
+/* Which database do the policy's rules need that is not there? Static text that says so and how to mend it; NULL: none.
+ */
 const char *geo_lacks(const struct geo *geo, const struct snapshot *policy);
 
 /* "country", "asn"; and the option that names the file, "--country-db". */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What one HTTP/1 request head means, line by line: strict RFC 9112, and nothing that two parsers may read in two ways. */
+/* What one HTTP/1 request head means, line by line: strict RFC 9112, and nothing that two parsers may read in two ways.
+ */
 #ifndef POSTERN_GATEWAY_HTTP_HEAD_H
 #define POSTERN_GATEWAY_HTTP_HEAD_H
 

@@ -18,7 +18,7 @@
 enum http_request_event {
 	HTTP_REQUEST_MORE,     /* nothing that could be decided: keep the bytes, come back with more */
 	HTTP_REQUEST_HEAD,     /* used bytes are a sound head, described in head: judge it, then call
-	                        * http_request_accept; until then the same answer comes again */
+				* http_request_accept; until then the same answer comes again */
 	HTTP_REQUEST_BODY,     /* used bytes belong to the accepted request */
 	HTTP_REQUEST_HELD,     /* an Upgrade was accepted: nothing may pass until http_request_upgraded */
 	HTTP_REQUEST_OPAQUE,   /* the origin switched protocols: everything from here on may pass unread */
@@ -52,9 +52,9 @@ struct http_request {
 
 void http_request_init(struct http_request *request, const struct addr *dst, uint16_t port);
 
-/* Look at bytes: all that were received and not used yet. After MORE and HEAD come again with the same bytes (and more);
- * after BODY with those behind the used ones. ret_used is set for HEAD and BODY, 0 otherwise. The outcome does not depend
- * on how the bytes are cut. */
+/* Look at bytes: all that were received and not used yet. After MORE and HEAD come again with the same bytes (and
+ * more); after BODY with those behind the used ones. ret_used is set for HEAD and BODY, 0 otherwise. The outcome does
+ * not depend on how the bytes are cut. */
 enum http_request_event http_request_next(
     struct http_request *request, const uint8_t *bytes, size_t len, size_t *ret_used);
 

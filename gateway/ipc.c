@@ -104,8 +104,8 @@ ipc_transmit(int fd, const struct ipc_header *header, const void *body, const in
 {
 	/* The kernel does not write through these pointers. */
 	struct iovec iov[2] = {
-		{.iov_base = (void *)(uintptr_t)header, .iov_len = sizeof(*header)},
-		{.iov_base = (void *)(uintptr_t)body, .iov_len = header->size},
+	    {.iov_base = (void *)(uintptr_t)header, .iov_len = sizeof(*header)},
+	    {.iov_base = (void *)(uintptr_t)body, .iov_len = header->size},
 	};
 	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
 	union ipc_control control;
@@ -179,8 +179,8 @@ ipc_send(struct ipc *ipc, uint16_t type, uint64_t tag, const void *body, uint32_
 	if (!ipc_must_wait(rc))
 		return rc;
 	rc = ipc_enqueue(ipc, &header, body, fds);
-	/* A message that is lost is one too many: its sender or receiver would wait for ever. Not closed here, in the midst of
-	 * the caller's work; the loop will find the end of the channel. */
+	/* A message that is lost is one too many: its sender or receiver would wait for ever. Not closed here, in the
+	 * midst of the caller's work; the loop will find the end of the channel. */
 	if (rc < 0)
 		shutdown(ipc->source.fd, SHUT_RDWR);
 	return rc;
@@ -234,11 +234,11 @@ ipc_receive(struct ipc *ipc)
 	struct ipc_message message = {.body = body};
 	union ipc_control control;
 	struct iovec iov[2] = {
-		{.iov_base = &message.header, .iov_len = sizeof(message.header)},
-		{.iov_base = body, .iov_len = sizeof(body)},
+	    {.iov_base = &message.header, .iov_len = sizeof(message.header)},
+	    {.iov_base = body, .iov_len = sizeof(body)},
 	};
-	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2, .msg_control = control.bytes,
-		.msg_controllen = sizeof(control.bytes)};
+	struct msghdr msg = {
+	    .msg_iov = iov, .msg_iovlen = 2, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
 	ssize_t n = recvmsg(ipc->source.fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	size_t fd_count;
 	bool good;
@@ -250,13 +250,13 @@ ipc_receive(struct ipc *ipc)
 		return false;
 	}
 	ipc_take_fds(&msg, &message, &fd_count);
-	good = (msg.msg_flags & MSG_TRUNC) == 0 && (size_t)n >= sizeof(message.header)
-	    && message.header.size == (size_t)n - sizeof(message.header) && message.header.fd_count <= IPC_FDS_MAX;
+	good = (msg.msg_flags & MSG_TRUNC) == 0 && (size_t)n >= sizeof(message.header) &&
+	    message.header.size == (size_t)n - sizeof(message.header) && message.header.fd_count <= IPC_FDS_MAX;
 	if (good && (msg.msg_flags & MSG_CTRUNC) != 0 && fd_count < message.header.fd_count)
 		good = ipc_fds_lost(ipc, &message, fd_count);
 	else if (good)
-		good = (msg.msg_flags & MSG_CTRUNC) == 0 && message.header.fd_count == fd_count
-		    && ipc->message_handler(ipc, &message);
+		good = (msg.msg_flags & MSG_CTRUNC) == 0 && message.header.fd_count == fd_count &&
+		    ipc->message_handler(ipc, &message);
 	ipc_close_fds(message.fds, fd_count);
 	if (!good)
 		ipc_break(ipc, IPC_WHY_MALFORMED);

@@ -25,25 +25,27 @@
 #define IPC_WHY_MALFORMED "malformed message"
 
 struct ipc_header {
-	uint16_t type;  /* enum msg_type */
+	uint16_t type; /* enum msg_type */
 	uint16_t fd_count;
-	uint32_t size;  /* of the body */
-	uint64_t tag;   /* a request's number, repeated in its answer; 0 when none is expected */
+	uint32_t size; /* of the body */
+	uint64_t tag;  /* a request's number, repeated in its answer; 0 when none is expected */
 };
 
 struct ipc_message {
 	struct ipc_header header;
-	const void *body;      /* header.size bytes, aligned to 8; valid during the handler only */
-	int fds[IPC_FDS_MAX];  /* header.fd_count of them; the handler takes one by setting its slot to -1, the rest are closed */
+	const void *body;     /* header.size bytes, aligned to 8; valid during the handler only */
+	int fds[IPC_FDS_MAX]; /* header.fd_count of them; the handler takes one by setting its slot to -1, the rest are
+				 closed */
 };
 
 struct ipc {
 	struct loop *loop;
 	struct loop_source source;
-	/* Called for each message. Return false to declare it malformed: the channel is then closed and broken_handler called. */
+	/* Called for each message. Return false to declare it malformed: the channel is then closed and broken_handler
+	 * called. */
 	bool (*message_handler)(struct ipc *ipc, struct ipc_message *message);
-	/* A message came, but not all of its descriptors: this process has as many open as it may. Its slots are -1. Answer it
-	 * as refused; return false where that cannot be done. NULL: as if it returned false. */
+	/* A message came, but not all of its descriptors: this process has as many open as it may. Its slots are -1.
+	 * Answer it as refused; return false where that cannot be done. NULL: as if it returned false. */
 	bool (*fds_lost_handler)(struct ipc *ipc, const struct ipc_message *message);
 	/* The peer is gone, malformed or hopelessly slow. The channel is closed already. */
 	void (*broken_handler)(struct ipc *ipc, const char *why);
@@ -63,8 +65,8 @@ ipc_is_open(const struct ipc *ipc)
 
 /* Send or queue. The descriptors stay the caller's (they are duplicated while queued). Returns 0, -EPIPE when closed,
  * -ENOBUFS when the queue is full, -ENOMEM or -EMFILE: after these the channel breaks on the next round. */
-int ipc_send(struct ipc *ipc, uint16_t type, uint64_t tag, const void *body, uint32_t size, const int *fds,
-    size_t fd_count);
+int ipc_send(
+    struct ipc *ipc, uint16_t type, uint64_t tag, const void *body, uint32_t size, const int *fds, size_t fd_count);
 
 /* A socketpair for one channel. Returns 0 or -errno. */
 int ipc_pair(int ret_fds[2]);

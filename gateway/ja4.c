@@ -162,8 +162,8 @@ ja4_ciphers(const struct ja4_hello *hello, char ret_hash[JA4_HASH_LEN + 1], size
 	return ja4_hash(&text, ret_hash);
 }
 
-/* The third part, and how many extensions there are. Server name and ALPN count, but are not hashed: the same program has
- * the same hash wherever it goes. */
+/* The third part, and how many extensions there are. Server name and ALPN count, but are not hashed: the same program
+ * has the same hash wherever it goes. */
 static bool
 ja4_extensions(const struct ja4_hello *hello, char ret_hash[JA4_HASH_LEN + 1], size_t *ret_count)
 {

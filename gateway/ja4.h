@@ -2,9 +2,10 @@
 /* JA4: a fingerprint of the program behind a TLS ClientHello (github.com/FoxIO-LLC/ja4, technical_details/JA4.md; this
  * client part is BSD 3-Clause and free of patent claims, its siblings JA4S, JA4H, ... are not and have no place here).
  *
- * Three parts: what the hello is like ("t13d1516h2": TLS over TCP, version 1.3, a server name, 15 ciphers, 16 extensions,
- * first protocol "h2"), a hash of its ciphers, and a hash of its extensions and signature schemes. Ciphers and extensions
- * are sorted first, since browsers shuffle them; GREASE values (RFC 8701) are left out everywhere, since they are random. */
+ * Three parts: what the hello is like ("t13d1516h2": TLS over TCP, version 1.3, a server name, 15 ciphers, 16
+ * extensions, first protocol "h2"), a hash of its ciphers, and a hash of its extensions and signature schemes. Ciphers
+ * and extensions are sorted first, since browsers shuffle them; GREASE values (RFC 8701) are left out everywhere, since
+ * they are random. */
 #ifndef POSTERN_GATEWAY_JA4_H
 #define POSTERN_GATEWAY_JA4_H
 

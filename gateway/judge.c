@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The verdict on a connection: the three proofs of DESIGN section 1 in one place, for TCP and UDP alike.
  *
- * Order: never list and the host itself; deny by address, country and network; then the name. The name is proven when this sandbox holds a
- * live lease of (name, address) and, on inspected ports, the guest said the same name. Without a name proof an
- * address rule may allow; a deny rule on the name the guest claims still refuses it. */
+ * Order: never list and the host itself; deny by address, country and network; then the name. The name is proven when
+ * this sandbox holds a live lease of (name, address) and, on inspected ports, the guest said the same name. Without a
+ * name proof an address rule may allow; a deny rule on the name the guest claims still refuses it. */
 #include "gateway/gateway.h"
 
 #include "base/clock.h"
@@ -128,8 +128,8 @@ judge_leased(struct sandbox *sandbox, const struct addr *dst, uint8_t proto, uin
 
 		if (decision.verdict == VERDICT_ALLOWED)
 			return judge_by_lease(judge_allowed(decision.rule, NAME_SOURCE_LEASE, &lease->name), lease);
-		/* Which of several refusals is told, and whether an entry for the address may still let it through, must
-		 * not depend on the order of leases: a deny rule's counts, then that of a rule that ended. */
+		/* Which of several refusals is told, and whether an entry for the address may still let it through,
+		 * must not depend on the order of leases: a deny rule's counts, then that of a rule that ended. */
 		if (learned || (!gateway_learns(&decision, proto) && judge_outweighs(&verdict, &decision)))
 			continue;
 		if (gateway_learns(&decision, proto)) {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The life of the daemon: start the roles, watch, stop.
  *
- * Theory of operation. The keeper is the only process with privilege and the only one that outlives a role's crash. Start:
- * set-up (gateway/keeper_setup.c) -> auditor -> gateways and control (each told of its channel to the auditor when
- * both are ready). A role that dies before it was ever ready stops the start; later deaths are recorded and the role is
- * started again. The keeper holds every listening socket and every sealed policy, so a new gateway gets what the old one
- * had; what the old one knew (leases) is flushed, never trusted.
+ * Theory of operation. The keeper is the only process with privilege and the only one that outlives a role's crash.
+ * Start: set-up (gateway/keeper_setup.c) -> auditor -> gateways and control (each told of its channel to the auditor
+ * when both are ready). A role that dies before it was ever ready stops the start; later deaths are recorded and the
+ * role is started again. The keeper holds every listening socket and every sealed policy, so a new gateway gets what
+ * the old one had; what the old one knew (leases) is flushed, never trusted.
  *
- * Stop (SIGTERM, SIGINT; SIGHUP of a terminal that is closed): gateways and control are told, and close what is open; when they are gone the auditor is told;
- * when it is gone, so are we. Namespaces and devices stay for the next start (with no socket in them nothing passes);
- * `postern detach` is what removes them. */
+ * Stop (SIGTERM, SIGINT; SIGHUP of a terminal that is closed): gateways and control are told, and close what is open;
+ * when they are gone the auditor is told; when it is gone, so are we. Namespaces and devices stay for the next start
+ * (with no socket in them nothing passes); `postern detach` is what removes them. */
 #include "gateway/keeper.h"
 
 #include "base/clock.h"

@@ -33,8 +33,8 @@
 
 struct keeper_role {
 	enum msg_role kind;
-	unsigned int index;   /* of a gateway */
-	pid_t pid;            /* 0: not running */
+	unsigned int index; /* of a gateway */
+	pid_t pid;          /* 0: not running */
 	bool ready;
 	uint32_t restarts;
 	uint64_t epoch;
@@ -49,34 +49,34 @@ struct keeper_sandbox {
 	int64_t id;
 	uint32_t generation;
 	struct tap *tap;
-	int snapshot_fd;             /* sealed; kept for a restarted gateway */
-	struct snapshot *snapshot;   /* the same, mapped */
-	struct snapshot *offered;    /* what the gateway was sent and has not taken yet: stays mapped, and so verified */
+	int snapshot_fd;           /* sealed; kept for a restarted gateway */
+	struct snapshot *snapshot; /* the same, mapped */
+	struct snapshot *offered;  /* what the gateway was sent and has not taken yet: stays mapped, and so verified */
 	struct keeper_role *gateway;
-	uint64_t netns_dev, netns_ino; /* NETNS: of the container's namespace */
-	bool served;                 /* the gateway has it */
-	uint64_t refused_base[TAP_COUNTER_MAX]; /* the counters when its last gateway ended unexpectedly */
-	struct usage_table usage;    /* what was counted, for its next gateway */
-	bool usage_unsent;           /* control has not heard of all of it */
+	uint64_t netns_dev, netns_ino;               /* NETNS: of the container's namespace */
+	bool served;                                 /* the gateway has it */
+	uint64_t refused_base[TAP_COUNTER_MAX];      /* the counters when its last gateway ended unexpectedly */
+	struct usage_table usage;                    /* what was counted, for its next gateway */
+	bool usage_unsent;                           /* control has not heard of all of it */
 	TAILQ_ENTRY(keeper_sandbox) watched, listed; /* of the watch: all; those whose sockets are to be listed */
-	uint32_t looks;              /* that the watch took at it */
-	bool sockets_due;            /* it is in the second list */
-	size_t sockets;              /* in its namespace when they were listed last */
-	int64_t sockets_listed_ms;   /* when that was; 0: never */
-	size_t foreign_sockets;      /* of them, not ours */
-	bool tampered;               /* its rules were found changed; repaired and reported once */
+	uint32_t looks;                              /* that the watch took at it */
+	bool sockets_due;                            /* it is in the second list */
+	size_t sockets;                              /* in its namespace when they were listed last */
+	int64_t sockets_listed_ms;                   /* when that was; 0: never */
+	size_t foreign_sockets;                      /* of them, not ours */
+	bool tampered;                               /* its rules were found changed; repaired and reported once */
 };
 
 /* A request of control's that waits for a gateway's answer. */
 struct keeper_pending {
 	struct keeper_pending *next;
-	uint64_t tag;                /* ours, to the gateway */
-	uint64_t control_tag;        /* control's; 0: nobody waits (re-adding after a gateway crash) */
-	uint16_t type;               /* MSG_ATTACH, MSG_DETACH, MSG_POLICY, MSG_LEASES */
+	uint64_t tag;         /* ours, to the gateway */
+	uint64_t control_tag; /* control's; 0: nobody waits (re-adding after a gateway crash) */
+	uint16_t type;        /* MSG_ATTACH, MSG_DETACH, MSG_POLICY, MSG_LEASES */
 	int64_t sandbox;
 	struct keeper_role *gateway;
-	int snapshot_fd;             /* POLICY: becomes the sandbox's; else -1 */
-	bool keep;                   /* DETACH: namespace and device stay */
+	int snapshot_fd; /* POLICY: becomes the sandbox's; else -1 */
+	bool keep;       /* DETACH: namespace and device stay */
 	uint32_t generation;
 };
 
@@ -109,8 +109,8 @@ struct keeper {
 extern struct keeper keeper;
 
 /* keeper.c */
-/* The next epoch: RECORD_EPOCH_SPAN later than any this state directory has seen, at least. 0, or -errno when it cannot be
- * stored, which is logged. */
+/* The next epoch: RECORD_EPOCH_SPAN later than any this state directory has seen, at least. 0, or -errno when it cannot
+ * be stored, which is logged. */
 int keeper_next_epoch(uint64_t *ret_epoch);
 void keeper_event(enum event_kind kind, int64_t sandbox, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* A role became ready, or is gone: set-up and stop go on. */
@@ -160,8 +160,8 @@ struct keeper_sandbox *keeper_sandbox_attach(const struct msg_attach *attach, in
 /* Give the sandbox's sockets and policy to its gateway; the answer comes with tag. */
 int keeper_sandbox_serve(struct keeper_sandbox *sandbox, uint64_t tag);
 /* New ranges and UDP sockets in force, and the gateway told; the answer comes with tag. */
-int keeper_sandbox_policy(struct keeper_sandbox *sandbox, int snapshot_fd, uint32_t generation, uint64_t tag,
-    struct error *err);
+int keeper_sandbox_policy(
+    struct keeper_sandbox *sandbox, int snapshot_fd, uint32_t generation, uint64_t tag, struct error *err);
 /* The gateway took (or refused) it. Takes snapshot_fd. */
 void keeper_sandbox_policy_done(struct keeper_sandbox *sandbox, int snapshot_fd, uint32_t generation, bool taken);
 void keeper_sandbox_free(struct keeper_sandbox *sandbox, bool keep);
@@ -171,7 +171,8 @@ void keeper_sandbox_describe(const struct keeper_sandbox *sandbox, struct msg_at
 /* keeper_answer.c */
 void keeper_result(struct msg_result *ret_result, enum error_code code, const char *text);
 void keeper_answer(struct ipc *ipc, uint64_t tag, enum error_code code, const char *text);
-/* The answer to an attach: code ERROR_NONE describes the sandbox, anything else undoes it. control_tag 0: nobody waits. */
+/* The answer to an attach: code ERROR_NONE describes the sandbox, anything else undoes it. control_tag 0: nobody waits.
+ */
 void keeper_attach_answer(uint64_t control_tag, struct keeper_sandbox *sandbox, enum error_code code, const char *text);
 void keeper_policy_answer(uint64_t control_tag, enum error_code code, const char *text);
 void keeper_leases_answer(uint64_t control_tag, enum error_code code, const char *text);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The keeper's answers to control, and the gateways' answers that they are made of. A request that needs a gateway waits in
- * keeper.pending under a tag of our own until the gateway answers or dies; every request gets exactly one answer. */
+/* The keeper's answers to control, and the gateways' answers that they are made of. A request that needs a gateway
+ * waits in keeper.pending under a tag of our own until the gateway answers or dies; every request gets exactly one
+ * answer. */
 #include "gateway/keeper.h"
 
 #include "base/log.h"
@@ -167,7 +168,8 @@ keeper_policy_done(struct keeper_pending *pending, const struct ipc_message *mes
 	else
 		close(pending->snapshot_fd);
 	if (pending->type == MSG_ATTACH)
-		keeper_attach_answer(pending->control_tag, sandbox, (enum error_code)done->result.code, done->result.text);
+		keeper_attach_answer(
+		    pending->control_tag, sandbox, (enum error_code)done->result.code, done->result.text);
 	else
 		ipc_send(&keeper.control.ipc, MSG_POLICY_DONE, pending->control_tag, done, sizeof(*done), NULL, 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the keeper's children ask of it: two closed lists. A message that no honest child would send makes the handler return
- * false, which ends that child. */
+/* What the keeper's children ask of it: two closed lists. A message that no honest child would send makes the handler
+ * return false, which ends that child. */
 #include "gateway/keeper.h"
 
 #include "base/log.h"
@@ -222,9 +222,9 @@ keeper_request_lease(struct keeper_role *gateway, struct ipc_message *message)
 	struct keeper_sandbox *sandbox;
 	struct error err = {.code = ERROR_NONE};
 
-	if (message->header.size < offsetof(struct msg_lease, leases) || body->count == 0
-	    || body->count > TAP_LEASE_BATCH_MAX
-	    || message->header.size != offsetof(struct msg_lease, leases) + body->count * sizeof(struct tap_lease))
+	if (message->header.size < offsetof(struct msg_lease, leases) || body->count == 0 ||
+	    body->count > TAP_LEASE_BATCH_MAX ||
+	    message->header.size != offsetof(struct msg_lease, leases) + body->count * sizeof(struct tap_lease))
 		return false;
 	sandbox = keeper_sandbox_of(gateway, body->id);
 	if (sandbox == NULL)
@@ -421,7 +421,8 @@ keeper_message_handler(struct ipc *ipc, struct ipc_message *message)
 bool
 keeper_fds_lost_handler(struct ipc *ipc, const struct ipc_message *message)
 {
-	static const char why[] = "posternd has no descriptors left: raise its limit of open files, or detach something";
+	static const char why[] =
+	    "posternd has no descriptors left: raise its limit of open files, or detach something";
 	struct keeper_role *role = loop_owner(ipc, struct keeper_role, ipc);
 
 	if (!role->ready || role->kind != MSG_ROLE_CONTROL)

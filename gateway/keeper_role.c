@@ -75,10 +75,11 @@ keeper_role_init(struct keeper_role *role, enum msg_role kind, unsigned int inde
 	role->respawn_timer.handler = keeper_role_respawn_handler;
 }
 
-/* What a role gets of our environment: what it reads, what the dynamic loader and sanitizers read. Nothing else: `postern
- * run` is started among an agent's own keys, and a role that meets hostile bytes has no business with them. */
-static const char *const keeper_role_variables[] = {"POSTERN_", "XDG_RUNTIME_DIR=", "XDG_STATE_HOME=", "HOME=",
-    "JOURNAL_STREAM=", "LD_", "LC_ALL=", "LANG=", "TZ=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "LSAN_OPTIONS="};
+/* What a role gets of our environment: what it reads, what the dynamic loader and sanitizers read. Nothing else:
+ * `postern run` is started among an agent's own keys, and a role that meets hostile bytes has no business with them. */
+static const char *const keeper_role_variables[] = {"POSTERN_",
+    "XDG_RUNTIME_DIR=", "XDG_STATE_HOME=", "HOME=", "JOURNAL_STREAM=", "LD_",
+    "LC_ALL=", "LANG=", "TZ=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "LSAN_OPTIONS="};
 
 static bool
 keeper_role_may_see(const char *variable)
@@ -159,8 +160,8 @@ keeper_role_fork_from_here(void)
 {
 	pthread_t thread;
 
-	if (sem_init(&keeper_forker.asked, 0, 0) < 0 || sem_init(&keeper_forker.done, 0, 0) < 0
-	    || pthread_create(&thread, NULL, keeper_forker_main, NULL) != 0)
+	if (sem_init(&keeper_forker.asked, 0, 0) < 0 || sem_init(&keeper_forker.done, 0, 0) < 0 ||
+	    pthread_create(&thread, NULL, keeper_forker_main, NULL) != 0)
 		log_fatalx("a thread to start roles from");
 	keeper_forker.running = true;
 }
@@ -200,8 +201,7 @@ keeper_role_argument(char **at, const char *option, const char *value)
 
 /* The databases of addresses are for the roles that decide or explain. */
 static char **
-keeper_role_give_geo(
-    struct keeper_role_start *start, char **at, char ret_numbers[GEO_KIND_MAX][KEEPER_ROLE_NUMBER_MAX])
+keeper_role_give_geo(struct keeper_role_start *start, char **at, char ret_numbers[GEO_KIND_MAX][KEEPER_ROLE_NUMBER_MAX])
 {
 	static const char *const options[] = {[GEO_COUNTRY] = "--country-fd", [GEO_ASN] = "--asn-fd"};
 
@@ -323,7 +323,7 @@ void
 keeper_role_connect_auditor(struct keeper_role *sender)
 {
 	struct msg_channel to_auditor = {.role = sender == NULL ? MSG_ROLE_KEEPER : sender->kind,
-		.epoch = sender == NULL ? keeper.recorder.epoch : sender->epoch};
+	    .epoch = sender == NULL ? keeper.recorder.epoch : sender->epoch};
 	struct msg_channel to_sender = {.role = MSG_ROLE_AUDITOR, .epoch = to_auditor.epoch};
 	int fds[2];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Sandboxes as the keeper holds them: the namespace with its sockets (tap/), the sealed policy, and which gateway serves
- * it. What came from control or a gateway is checked here before the kernel hears of it. */
+/* Sandboxes as the keeper holds them: the namespace with its sockets (tap/), the sealed policy, and which gateway
+ * serves it. What came from control or a gateway is checked here before the kernel hears of it. */
 #include "gateway/keeper.h"
 
 #include "base/log.h"
@@ -78,7 +78,8 @@ keeper_netns_open(const char *path, struct error *err)
 		return error_sys(err, errno, "network namespace %s", path);
 	if (fstatfs(path_fd, &fs) < 0 || (unsigned long)fs.f_type != NSFS_MAGIC) {
 		close(path_fd);
-		return error_set(err, ERROR_USAGE, "%s is no namespace: give a file of /run/netns or /proc/PID/ns/net", path);
+		return error_set(
+		    err, ERROR_USAGE, "%s is no namespace: give a file of /run/netns or /proc/PID/ns/net", path);
 	}
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
 	fd = open(self, O_RDONLY | O_CLOEXEC);
@@ -110,8 +111,8 @@ keeper_netns_of(const struct msg_attach *attach, struct error *err)
 			err->code = ERROR_NOT_FOUND; /* the file is there, what was mounted on it is not */
 		return -1;
 	}
-	if (fstat(fd, &st) < 0 || (attach->netns_ino != 0
-	    && (st.st_ino != attach->netns_ino || st.st_dev != attach->netns_dev))) {
+	if (fstat(fd, &st) < 0 ||
+	    (attach->netns_ino != 0 && (st.st_ino != attach->netns_ino || st.st_dev != attach->netns_dev))) {
 		close(fd);
 		return error_set(err, ERROR_NOT_FOUND, "%s is another namespace than the one attached before", path);
 	}
@@ -124,10 +125,10 @@ keeper_attach_config(const struct msg_attach *attach, struct tap_config *ret_con
 	struct tap_config config;
 
 	memset(&config, 0, sizeof(config));
-	if (memchr(attach->name, '\0', sizeof(attach->name)) == NULL
-	    || memchr(attach->ifname, '\0', sizeof(attach->ifname)) == NULL
-	    || memchr(attach->netns_path, '\0', sizeof(attach->netns_path)) == NULL
-	    || (attach->kind != TAP_KIND_TAP && attach->kind != TAP_KIND_NETNS))
+	if (memchr(attach->name, '\0', sizeof(attach->name)) == NULL ||
+	    memchr(attach->ifname, '\0', sizeof(attach->ifname)) == NULL ||
+	    memchr(attach->netns_path, '\0', sizeof(attach->netns_path)) == NULL ||
+	    (attach->kind != TAP_KIND_TAP && attach->kind != TAP_KIND_NETNS))
 		return error_set(err, ERROR_CORRUPT, "malformed attach request");
 	memcpy(config.name, attach->name, sizeof(config.name));
 	memcpy(config.ifname, attach->ifname, sizeof(config.ifname));
@@ -261,8 +262,8 @@ keeper_udp_has(const struct snapshot *snapshot, uint16_t port)
 
 /* Sockets for the UDP ports that wanted has and have (may be NULL) has not. */
 static int
-keeper_udp_open(struct keeper_sandbox *sandbox, const struct snapshot *wanted, const struct snapshot *have,
-    struct error *err)
+keeper_udp_open(
+    struct keeper_sandbox *sandbox, const struct snapshot *wanted, const struct snapshot *have, struct error *err)
 {
 	size_t count;
 	const uint16_t *ports = snapshot_udp_ports(wanted, &count);
@@ -291,8 +292,12 @@ int
 keeper_sandbox_serve(struct keeper_sandbox *sandbox, uint64_t tag)
 {
 	const struct tap_config *config = tap_config(sandbox->tap);
-	struct msg_sandbox_add add = {.id = sandbox->id, .generation = sandbox->generation, .guest4 = config->guest4,
-		.gateway4 = config->gateway4, .guest6 = config->guest6, .gateway6 = config->gateway6};
+	struct msg_sandbox_add add = {.id = sandbox->id,
+	    .generation = sandbox->generation,
+	    .guest4 = config->guest4,
+	    .gateway4 = config->gateway4,
+	    .guest6 = config->guest6,
+	    .gateway6 = config->gateway6};
 	int fds[TAP_SOCKET_MAX + 1];
 	struct error err;
 	int rc;
@@ -316,8 +321,8 @@ keeper_sandbox_serve(struct keeper_sandbox *sandbox, uint64_t tag)
 }
 
 int
-keeper_sandbox_policy(struct keeper_sandbox *sandbox, int snapshot_fd, uint32_t generation, uint64_t tag,
-    struct error *err)
+keeper_sandbox_policy(
+    struct keeper_sandbox *sandbox, int snapshot_fd, uint32_t generation, uint64_t tag, struct error *err)
 {
 	struct msg_policy body = {.id = sandbox->id, .generation = generation};
 	struct snapshot *snapshot = snapshot_open(snapshot_fd, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the keeper makes before it serves anybody, in this order: directories, locks (one daemon per directory), control
- * socket; copies of the databases of addresses; without root a user namespace of its own; a proof that the kernel has what is needed; the host's chain. Then it
- * gives up what it will not need again. */
+ * socket; copies of the databases of addresses; without root a user namespace of its own; a proof that the kernel has
+ * what is needed; the host's chain. Then it gives up what it will not need again. */
 #include "gateway/keeper.h"
 
 #include "base/log.h"
@@ -32,15 +32,14 @@ keeper_host_chain(struct error *err)
 	struct tap_host_resolver resolvers[GATEWAY_RESOLVERS_MAX];
 
 	for (size_t i = 0; i < keeper.options->resolver_count; i++)
-		resolvers[i] = (struct tap_host_resolver){.addr = keeper.options->resolvers[i].addr,
-			.port = keeper.options->resolvers[i].port};
-	return tap_host_chain_set(keeper.host_table, keeper.options->gateway_uid, resolvers,
-	    keeper.options->resolver_count, err);
+		resolvers[i] = (struct tap_host_resolver){
+		    .addr = keeper.options->resolvers[i].addr, .port = keeper.options->resolvers[i].port};
+	return tap_host_chain_set(
+	    keeper.host_table, keeper.options->gateway_uid, resolvers, keeper.options->resolver_count, err);
 }
 
 /* option: which names the directory, for the message. */
-static void __attribute__((noreturn))
-keeper_dir_fatal(const char *path, const char *option)
+static void __attribute__((noreturn)) keeper_dir_fatal(const char *path, const char *option)
 {
 	log_fatalx("%s: %s: it must be a directory that can be made and written; else name another one with %s", path,
 	    strerror(errno), option);
@@ -59,7 +58,8 @@ keeper_dir(const char *path, mode_t mode, uid_t uid, gid_t gid, const char *opti
 	if (fd < 0 || fstat(fd, &st) < 0)
 		keeper_dir_fatal(path, option);
 	if (st.st_uid != geteuid() && st.st_uid != uid)
-		log_fatalx("%s belongs to uid %u: remove it, or name another directory with %s", path, st.st_uid, option);
+		log_fatalx(
+		    "%s belongs to uid %u: remove it, or name another directory with %s", path, st.st_uid, option);
 	if (fchmod(fd, mode) < 0 || ((st.st_uid != uid || st.st_gid != gid) && fchown(fd, uid, gid) < 0))
 		keeper_dir_fatal(path, option);
 	close(fd);
@@ -92,7 +92,8 @@ keeper_parents_open(const struct options *o)
 		*slash = '\0';
 		if (stat(part, &st) == 0 && (st.st_mode & S_IXOTH) == 0 &&
 		    ((st.st_mode & S_IXGRP) == 0 || st.st_gid != o->group_gid))
-			log_fatalx("--state-dir %s: %s is closed to the roles' users (mode %03o): chmod o+x %s, or name another "
+			log_fatalx("--state-dir %s: %s is closed to the roles' users (mode %03o): chmod o+x %s, or "
+				   "name another "
 				   "directory",
 			    o->state_dir, part, (unsigned int)st.st_mode & 0777, part);
 		*slash = '/';
@@ -144,12 +145,13 @@ keeper_control_socket(const struct options *o)
 
 	if (fd < 0)
 		log_fatal("control socket");
-	if ((size_t)snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/control.sock", o->runtime_dir) >= sizeof(sun.sun_path))
+	if ((size_t)snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/control.sock", o->runtime_dir) >=
+	    sizeof(sun.sun_path))
 		log_fatalx("--runtime-dir %s: too long for a socket's path", o->runtime_dir);
 	unlink(sun.sun_path); /* a dead daemon's: the lock says so */
 	/* The umask (077) makes it ours alone until owner and mode are right. */
-	if (bind(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 || chown(sun.sun_path, geteuid(), o->group_gid) < 0
-	    || chmod(sun.sun_path, o->rootless ? 0600 : 0660) < 0 || listen(fd, KEEPER_CONTROL_BACKLOG) < 0)
+	if (bind(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 || chown(sun.sun_path, geteuid(), o->group_gid) < 0 ||
+	    chmod(sun.sun_path, o->rootless ? 0600 : 0660) < 0 || listen(fd, KEEPER_CONTROL_BACKLOG) < 0)
 		log_fatal("%s", sun.sun_path);
 	keeper.control_listen_fd = fd;
 }
@@ -176,7 +178,8 @@ keeper_own_userns(void)
 	gid_t gid = getegid();
 
 	if (unshare(CLONE_NEWUSER) < 0)
-		log_fatal("user namespace: an ordinary user needs unprivileged user namespaces, or start posternd as root");
+		log_fatal(
+		    "user namespace: an ordinary user needs unprivileged user namespaces, or start posternd as root");
 	keeper_write_file("/proc/self/setgroups", "deny");
 	snprintf(map, sizeof(map), "%u %u 1", uid, uid);
 	keeper_write_file("/proc/self/uid_map", map);
@@ -191,8 +194,9 @@ keeper_own_userns(void)
 static void
 keeper_drop_capabilities(const struct options *o)
 {
-	static const int kept[] = {CAP_NET_ADMIN, CAP_SYS_ADMIN, CAP_NET_BIND_SERVICE, CAP_SYS_PTRACE, CAP_SETUID, CAP_SETGID,
-		CAP_SETPCAP, CAP_SYS_CHROOT, CAP_CHOWN, CAP_FOWNER, CAP_DAC_OVERRIDE, CAP_KILL, CAP_SYS_RESOURCE};
+	static const int kept[] = {CAP_NET_ADMIN, CAP_SYS_ADMIN, CAP_NET_BIND_SERVICE, CAP_SYS_PTRACE, CAP_SETUID,
+	    CAP_SETGID, CAP_SETPCAP, CAP_SYS_CHROOT, CAP_CHOWN, CAP_FOWNER, CAP_DAC_OVERRIDE, CAP_KILL,
+	    CAP_SYS_RESOURCE};
 	bool have[sizeof(kept) / sizeof(kept[0])];
 	int rc;
 
@@ -205,7 +209,8 @@ keeper_drop_capabilities(const struct options *o)
 	capng_clear(CAPNG_SELECT_ALL);
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
 		if (have[i])
-			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_BOUNDING_SET, (unsigned int)kept[i]);
+			capng_update(
+			    CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_BOUNDING_SET, (unsigned int)kept[i]);
 	/* The bounding set first: giving up SETPCAP would end that. */
 	rc = capng_apply(CAPNG_SELECT_BOUNDS);
 	if (rc == 0)

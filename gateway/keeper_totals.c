@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the children count, kept for control, who asks with MSG_STATUS. The keeper outlives them: what a gateway said last
- * before it died stays in the sum, so that a count falls only when the whole daemon starts anew. */
+/* What the children count, kept for control, who asks with MSG_STATUS. The keeper outlives them: what a gateway said
+ * last before it died stays in the sum, so that a count falls only when the whole daemon starts anew. */
 #include "gateway/keeper.h"
 
 #include <string.h>

@@ -2,8 +2,8 @@
 /* Leases: which names this sandbox resolved to which addresses through us, and until when.
  *
  * This table is authoritative when a connection is judged; the kernel's sets only decide which SYNs get that far.
- * A lease is added here after the kernel acknowledged its elements and before the DNS answer is released, and it expires
- * here a little before the kernel's element does. */
+ * A lease is added here after the kernel acknowledged its elements and before the DNS answer is released, and it
+ * expires here a little before the kernel's element does. */
 #ifndef POSTERN_GATEWAY_LEASE_H
 #define POSTERN_GATEWAY_LEASE_H
 
@@ -28,7 +28,7 @@ struct lease {
 	struct lease *next_in_bucket;
 	struct addr addr;
 	struct name name;
-	int64_t expires_ms; /* clock_mono_ms */
+	int64_t expires_ms;  /* clock_mono_ms */
 	int64_t upstream_us; /* what the answer that made it, or last extended it, took upstream */
 };
 
@@ -47,11 +47,12 @@ int lease_add(struct lease_table *table, const struct name *name, const struct a
 const struct lease *lease_find(const struct lease_table *table, const struct name *name, const struct addr *addr);
 
 /* Walk the live leases of an address: start with NULL. */
-const struct lease *lease_next_of_addr(const struct lease_table *table, const struct addr *addr,
-    const struct lease *after);
+const struct lease *lease_next_of_addr(
+    const struct lease_table *table, const struct addr *addr, const struct lease *after);
 
-/* Seconds that the longest live lease of the address has left, rounded up; 0 without one. The kernel has one element for all
- * names of an address: it must last as long as this, LEASE_GRACE_S beyond, whichever name it is (re)started for. */
+/* Seconds that the longest live lease of the address has left, rounded up; 0 without one. The kernel has one element
+ * for all names of an address: it must last as long as this, LEASE_GRACE_S beyond, whichever name it is (re)started
+ * for. */
 uint32_t lease_left_s(const struct lease_table *table, const struct addr *addr);
 
 /* Walk all live leases. The handler returns false to have that one removed. */

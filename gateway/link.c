@@ -29,8 +29,8 @@ link_request_send(struct link *link, struct link_request *request, uint16_t type
 }
 
 static int
-link_lease_body(struct msg_lease *ret_body, int64_t sandbox, const struct tap_lease *leases, size_t count,
-    uint32_t timeout_s)
+link_lease_body(
+    struct msg_lease *ret_body, int64_t sandbox, const struct tap_lease *leases, size_t count, uint32_t timeout_s)
 {
 	if (count == 0 || count > TAP_LEASE_BATCH_MAX)
 		return -EINVAL;

@@ -15,7 +15,8 @@
 struct link_request {
 	struct link_request *next;
 	uint64_t tag; /* 0: not under way */
-	/* status 0 or -errno-like; body is the answer's (struct msg_result or msg_counters), NULL when the link broke. */
+	/* status 0 or -errno-like; body is the answer's (struct msg_result or msg_counters), NULL when the link broke.
+	 */
 	void (*handler)(struct link_request *request, int status, const void *body);
 };
 
@@ -27,7 +28,8 @@ struct link {
 };
 
 /* Ask for kernel leases. timeout_s of the kernel's element (lease plus grace). The request is embedded in its owner and
- * must live until handler ran or link_cancel; NULL: no answer is awaited. Returns 0 or -errno (then handler will not run). */
+ * must live until handler ran or link_cancel; NULL: no answer is awaited. Returns 0 or -errno (then handler will not
+ * run). */
 int link_lease_add(struct link *link, struct link_request *request, int64_t sandbox, const struct tap_lease *leases,
     size_t count, uint32_t timeout_s);
 /* Remove kernel leases; no answer is awaited. */

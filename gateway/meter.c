@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Theory of operation. A row counts for the sandbox (the first one, rule 0) and for each rule of its policy that has uses
- * or limits. Totals (uses, bytes) outlive this process: they go to the keeper, uses before what they let through begins,
- * bytes a little later (gateway/usage.h). What is open now, and the rates, begin anew with the process, as the connections
- * themselves do.
+/* Theory of operation. A row counts for the sandbox (the first one, rule 0) and for each rule of its policy that has
+ * uses or limits. Totals (uses, bytes) outlive this process: they go to the keeper, uses before what they let through
+ * begins, bytes a little later (gateway/usage.h). What is open now, and the rates, begin anew with the process, as the
+ * connections themselves do.
  *
- * A connection asks once (meter_open) and holds a ticket until it ends (meter_close). The bytes it moves are counted after
- * each turn of the relay, which moves no more than meter_left said: what is left and one byte more, so that an exact fit
- * passes and the first byte beyond cuts. Of a rule that is used up nothing new passes, because it is retired in the
- * snapshot: every decision, DNS and data path alike, takes it for none. What lives under it lives on; while an edit or
- * an expiry judges what lives, such rules are put back (meter_reinstate).
+ * A connection asks once (meter_open) and holds a ticket until it ends (meter_close). The bytes it moves are counted
+ * after each turn of the relay, which moves no more than meter_left said: what is left and one byte more, so that an
+ * exact fit passes and the first byte beyond cuts. Of a rule that is used up nothing new passes, because it is retired
+ * in the snapshot: every decision, DNS and data path alike, takes it for none. What lives under it lives on; while an
+ * edit or an expiry judges what lives, such rules are put back (meter_reinstate).
  *
  * Policies are rare and connections are not: a policy is walked once, and the rows are looked up by the rule's id. */
 #include "gateway/meter.h"

@@ -10,8 +10,8 @@
 
 /* A soft limit of what rises and falls is told of at most this often. */
 #define METER_TELL_MS 60000
-/* Bytes counted are reported after this time, and at once when they are this many, when a connection ends, and when a limit
- * is reached: so much may be forgotten when a gateway crashes. */
+/* Bytes counted are reported after this time, and at once when they are this many, when a connection ends, and when a
+ * limit is reached: so much may be forgotten when a gateway crashes. */
 #define METER_REPORT_MS 1000
 #define METER_REPORT_BYTES 1048576
 /* Where no limit hangs on them, less often. */
@@ -20,8 +20,8 @@
 /* What a connection or flow holds while it is open; zeroed: nothing. */
 struct meter_ticket {
 	bool held;
-	uint64_t rule;          /* snapshot_rule_id of the one that allowed it */
-	uint64_t out, in;       /* bytes counted so far */
+	uint64_t rule;    /* snapshot_rule_id of the one that allowed it */
+	uint64_t out, in; /* bytes counted so far */
 };
 
 enum meter_way { METER_UPLOAD, METER_DOWNLOAD };
@@ -30,8 +30,8 @@ enum meter_way { METER_UPLOAD, METER_DOWNLOAD };
 int meter_attach(struct sandbox *sandbox, const struct usage_table *used);
 void meter_detach(struct sandbox *sandbox);
 
-/* sandbox->policy is another one now. Its rules go on with what was counted for them; those it does not have are forgotten.
- * Nothing is retired yet, so that what lives is not judged by what is used up: meter_retire. */
+/* sandbox->policy is another one now. Its rules go on with what was counted for them; those it does not have are
+ * forgotten. Nothing is retired yet, so that what lives is not judged by what is used up: meter_retire. */
 void meter_policy(struct sandbox *sandbox);
 /* Rules that are used up become none for new work; and count again as rules, while live connections are judged. */
 void meter_retire(struct sandbox *sandbox);
@@ -45,9 +45,10 @@ void meter_close(struct sandbox *sandbox, struct meter_ticket *ticket);
 
 /* Bytes that may still go that way before it is beyond a limit; UINT64_MAX: any number. */
 uint64_t meter_left(const struct sandbox *sandbox, const struct meter_ticket *ticket, enum meter_way way);
-/* Totals of the connection's bytes so far, never less than before. False when it went beyond a limit: cut it, reason says
- * which. */
-bool meter_count(struct sandbox *sandbox, struct meter_ticket *ticket, uint64_t out, uint64_t in, enum reason *ret_reason);
+/* Totals of the connection's bytes so far, never less than before. False when it went beyond a limit: cut it, reason
+ * says which. */
+bool meter_count(
+    struct sandbox *sandbox, struct meter_ticket *ticket, uint64_t out, uint64_t in, enum reason *ret_reason);
 
 /* May one more query be looked at; may this name be asked for? */
 bool meter_query(struct sandbox *sandbox);

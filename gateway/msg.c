@@ -11,35 +11,35 @@ struct msg_shape {
 };
 
 static const struct msg_shape msg_shapes[] = {
-	[MSG_READY] = {sizeof(struct msg_ready), 0},
-	[MSG_CHANNEL] = {sizeof(struct msg_channel), 1},
-	[MSG_RESULT] = {sizeof(struct msg_result), 0},
-	[MSG_ATTACH] = {sizeof(struct msg_attach), 1},
-	[MSG_ATTACHED] = {sizeof(struct msg_attached), 0},
-	[MSG_DETACH] = {sizeof(struct msg_sandbox), 0},
-	[MSG_FORGET] = {sizeof(struct msg_forget), 0},
-	[MSG_POLICY] = {sizeof(struct msg_policy), 1},
-	[MSG_POLICY_PREVIEW] = {sizeof(struct msg_policy), 1},
-	[MSG_POLICY_DONE] = {sizeof(struct msg_policy_done), 0},
-	[MSG_STATUS] = {0, 0},
-	[MSG_STATUS_DONE] = {sizeof(struct msg_status), 0},
-	[MSG_LEASES] = {sizeof(struct msg_leases), 0},
-	[MSG_LEASES_DONE] = {sizeof(struct msg_leases_done), 0},
-	[MSG_SANDBOX_ADD] = {sizeof(struct msg_sandbox_add), TAP_SOCKET_MAX + 1},
-	[MSG_SANDBOX_DEL] = {sizeof(struct msg_sandbox), 0},
-	[MSG_UDP_PORT] = {sizeof(struct msg_udp_port), 2},
-	[MSG_UDP_PORT_DEL] = {sizeof(struct msg_udp_port), 0},
-	[MSG_LEASE_ADD] = {0, 0},
-	[MSG_LEASE_DEL] = {0, 0},
-	[MSG_COUNTERS] = {sizeof(struct msg_sandbox), 0},
-	[MSG_COUNTERS_DONE] = {sizeof(struct msg_counters), 0},
-	[MSG_USAGE] = {0, 0},
-	[MSG_TOTALS] = {sizeof(struct msg_totals), 0},
-	[MSG_LOG_STATE] = {sizeof(struct msg_log_state), 0},
-	[MSG_RECORD] = {0, 0},
-	[MSG_DURABLE] = {sizeof(struct msg_durable), 0},
-	[MSG_SENDER_BAD] = {sizeof(struct msg_sender), 0},
-	[MSG_SHUTDOWN] = {0, 0},
+    [MSG_READY] = {sizeof(struct msg_ready), 0},
+    [MSG_CHANNEL] = {sizeof(struct msg_channel), 1},
+    [MSG_RESULT] = {sizeof(struct msg_result), 0},
+    [MSG_ATTACH] = {sizeof(struct msg_attach), 1},
+    [MSG_ATTACHED] = {sizeof(struct msg_attached), 0},
+    [MSG_DETACH] = {sizeof(struct msg_sandbox), 0},
+    [MSG_FORGET] = {sizeof(struct msg_forget), 0},
+    [MSG_POLICY] = {sizeof(struct msg_policy), 1},
+    [MSG_POLICY_PREVIEW] = {sizeof(struct msg_policy), 1},
+    [MSG_POLICY_DONE] = {sizeof(struct msg_policy_done), 0},
+    [MSG_STATUS] = {0, 0},
+    [MSG_STATUS_DONE] = {sizeof(struct msg_status), 0},
+    [MSG_LEASES] = {sizeof(struct msg_leases), 0},
+    [MSG_LEASES_DONE] = {sizeof(struct msg_leases_done), 0},
+    [MSG_SANDBOX_ADD] = {sizeof(struct msg_sandbox_add), TAP_SOCKET_MAX + 1},
+    [MSG_SANDBOX_DEL] = {sizeof(struct msg_sandbox), 0},
+    [MSG_UDP_PORT] = {sizeof(struct msg_udp_port), 2},
+    [MSG_UDP_PORT_DEL] = {sizeof(struct msg_udp_port), 0},
+    [MSG_LEASE_ADD] = {0, 0},
+    [MSG_LEASE_DEL] = {0, 0},
+    [MSG_COUNTERS] = {sizeof(struct msg_sandbox), 0},
+    [MSG_COUNTERS_DONE] = {sizeof(struct msg_counters), 0},
+    [MSG_USAGE] = {0, 0},
+    [MSG_TOTALS] = {sizeof(struct msg_totals), 0},
+    [MSG_LOG_STATE] = {sizeof(struct msg_log_state), 0},
+    [MSG_RECORD] = {0, 0},
+    [MSG_DURABLE] = {sizeof(struct msg_durable), 0},
+    [MSG_SENDER_BAD] = {sizeof(struct msg_sender), 0},
+    [MSG_SHUTDOWN] = {0, 0},
 };
 static_assert(sizeof(msg_shapes) / sizeof(msg_shapes[0]) == MSG_TYPE_MAX, "one shape per message type");
 static_assert(sizeof(struct msg_lease) <= 65536, "a lease request fits one message");
@@ -56,7 +56,8 @@ msg_name_valid(const struct name *name)
 {
 	struct name canonical = {0};
 
-	if (name->len > 0 && (name->len > NAME_TEXT_MAX || name_canonical(name->text, name->len, &canonical) != NAME_OK))
+	if (name->len > 0 &&
+	    (name->len > NAME_TEXT_MAX || name_canonical(name->text, name->len, &canonical) != NAME_OK))
 		return false;
 	return memcmp(&canonical, name, sizeof(canonical)) == 0;
 }

@@ -193,7 +193,7 @@ nflog_read_message(const struct nlmsghdr *message, struct nflog_packet *ret_pack
 		return false;
 	/* Not mnl_attr_parse: it rounds the message's length up, to past the end of what was received. */
 	if (mnl_attr_parse_payload((const uint8_t *)message + NLMSG_HDRLEN + sizeof(struct nfgenmsg),
-	        message->nlmsg_len - NLMSG_HDRLEN - sizeof(struct nfgenmsg), nflog_attr_handler, &attrs) < 0 ||
+		message->nlmsg_len - NLMSG_HDRLEN - sizeof(struct nfgenmsg), nflog_attr_handler, &attrs) < 0 ||
 	    attrs.prefix == NULL)
 		return false;
 	prefix = mnl_attr_get_payload(attrs.prefix);

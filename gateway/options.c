@@ -134,7 +134,8 @@ options_set_gateways(struct options *options, const char *value, struct error *e
 	unsigned long number;
 
 	if (options_number(value, MSG_GATEWAYS_MAX, &number) < 0 || number == 0)
-		return error_set(err, ERROR_USAGE, "--gateways %s: give a number from 1 to %d", value, MSG_GATEWAYS_MAX);
+		return error_set(
+		    err, ERROR_USAGE, "--gateways %s: give a number from 1 to %d", value, MSG_GATEWAYS_MAX);
 	options->gateways = (unsigned int)number;
 	return 0;
 }
@@ -150,7 +151,8 @@ options_parse_resolver(const char *value, struct gateway_resolver *ret_resolver)
 	if (value[0] == '[') {
 		const char *close = strchr(value, ']');
 
-		if (close == NULL || (close[1] != '\0' && (close[1] != ':' || options_number(close + 2, 65535, &port) < 0)))
+		if (close == NULL ||
+		    (close[1] != '\0' && (close[1] != ':' || options_number(close + 2, 65535, &port) < 0)))
 			return -1;
 		value++;
 		len = (size_t)(close - value);
@@ -171,7 +173,8 @@ options_set_resolver(struct options *options, const char *value, struct error *e
 	if (options->resolver_count == GATEWAY_RESOLVERS_MAX)
 		return error_set(err, ERROR_USAGE, "--resolver %s: at most %d resolvers", value, GATEWAY_RESOLVERS_MAX);
 	if (options_parse_resolver(value, &options->resolvers[options->resolver_count]) < 0)
-		return error_set(err, ERROR_USAGE, "--resolver %s: give ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT", value);
+		return error_set(
+		    err, ERROR_USAGE, "--resolver %s: give ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT", value);
 	options->resolver_count++;
 	return 0;
 }
@@ -310,33 +313,37 @@ options_set_version(struct options *options, const char *value, struct error *er
 static int options_set_help(struct options *options, const char *value, struct error *err);
 
 static const struct option_row option_rows[] = {
-	{"resolver", "ADDR[:PORT]", options_set_resolver, "upstream DNS resolver; may be repeated (default: " OPTIONS_RESOLV_CONF ")"},
-	{"gateways", "N", options_set_gateways, "gateway processes, 1 to 16 (default: one per core, at most 4)"},
-	{"deny-env", "PLATFORM", options_set_deny_env, "refuse a cloud's internal ranges too: gcp, ibm, equinix"},
-	{"exit-idle", "SECONDS", options_set_exit_idle, "stop after this long without a sandbox (default: never)"},
-	{"retain-for", "DURATION", options_set_retain_for, "drop records older than this (default: 90d), or forever"},
-	{"retain-size", "SIZE", options_set_retain_size, "drop the oldest beyond this size (default: 10GiB), or unlimited"},
-	{"wal-limit", "SIZE", options_set_wal_limit, "refuse when a reader keeps the log's -wal growing to this (default: 1GiB)"},
-	{"organisation", "FILE", options_set_organisation, "policy under every sandbox's (default: /etc/postern/organisation.yaml, if there)"},
-	{"preset-dir", "DIR", options_set_preset_dir, "where presets are looked up (default: /usr/share/postern/presets)"},
-	{"country-db", "FILE", options_set_country_db, "database of countries, .mmdb: for rules by country and for the log"},
-	{"asn-db", "FILE", options_set_asn_db, "database of networks (ASN), .mmdb: for rules by asn and for the log"},
-	{"runtime-dir", "DIR", options_set_runtime_dir, "control socket and lock (default: /run/postern)"},
-	{"state-dir", "DIR", options_set_state_dir, "sandboxes, policies, audit/audit.db (default: /var/lib/postern)"},
-	{"netns-dir", "DIR", options_set_netns_dir, "where namespaces get their names (default: /run/netns)"},
-	{"gateway-user", "USER", options_set_gateway_user, "uid of the gateways (default: postern-gateway)"},
-	{"audit-user", "USER", options_set_audit_user, "uid of the auditor (default: postern-audit)"},
-	{"control-user", "USER", options_set_control_user, "uid of the control role (default: postern-control)"},
-	{"group", "GROUP", options_set_group, "may use the control socket and read the log (default: postern)"},
-	{"probe", NULL, options_set_probe, "say whether this kernel has what postern needs, and exit"},
-	{"version", NULL, options_set_version, "print the version and exit"},
-	{"help", NULL, options_set_help, "print this and exit"},
-	{"role", "", options_set_role, NULL},
-	{"role-fd", "", options_set_role_fd, NULL},
-	{"epoch", "", options_set_epoch, NULL},
-	{"country-fd", "", options_set_country_fd, NULL},
-	{"asn-fd", "", options_set_asn_fd, NULL},
-	{"progress-ms", "", options_set_progress_ms, NULL},
+    {"resolver", "ADDR[:PORT]", options_set_resolver,
+	"upstream DNS resolver; may be repeated (default: " OPTIONS_RESOLV_CONF ")"},
+    {"gateways", "N", options_set_gateways, "gateway processes, 1 to 16 (default: one per core, at most 4)"},
+    {"deny-env", "PLATFORM", options_set_deny_env, "refuse a cloud's internal ranges too: gcp, ibm, equinix"},
+    {"exit-idle", "SECONDS", options_set_exit_idle, "stop after this long without a sandbox (default: never)"},
+    {"retain-for", "DURATION", options_set_retain_for, "drop records older than this (default: 90d), or forever"},
+    {"retain-size", "SIZE", options_set_retain_size, "drop the oldest beyond this size (default: 10GiB), or unlimited"},
+    {"wal-limit", "SIZE", options_set_wal_limit,
+	"refuse when a reader keeps the log's -wal growing to this (default: 1GiB)"},
+    {"organisation", "FILE", options_set_organisation,
+	"policy under every sandbox's (default: /etc/postern/organisation.yaml, if there)"},
+    {"preset-dir", "DIR", options_set_preset_dir, "where presets are looked up (default: /usr/share/postern/presets)"},
+    {"country-db", "FILE", options_set_country_db,
+	"database of countries, .mmdb: for rules by country and for the log"},
+    {"asn-db", "FILE", options_set_asn_db, "database of networks (ASN), .mmdb: for rules by asn and for the log"},
+    {"runtime-dir", "DIR", options_set_runtime_dir, "control socket and lock (default: /run/postern)"},
+    {"state-dir", "DIR", options_set_state_dir, "sandboxes, policies, audit/audit.db (default: /var/lib/postern)"},
+    {"netns-dir", "DIR", options_set_netns_dir, "where namespaces get their names (default: /run/netns)"},
+    {"gateway-user", "USER", options_set_gateway_user, "uid of the gateways (default: postern-gateway)"},
+    {"audit-user", "USER", options_set_audit_user, "uid of the auditor (default: postern-audit)"},
+    {"control-user", "USER", options_set_control_user, "uid of the control role (default: postern-control)"},
+    {"group", "GROUP", options_set_group, "may use the control socket and read the log (default: postern)"},
+    {"probe", NULL, options_set_probe, "say whether this kernel has what postern needs, and exit"},
+    {"version", NULL, options_set_version, "print the version and exit"},
+    {"help", NULL, options_set_help, "print this and exit"},
+    {"role", "", options_set_role, NULL},
+    {"role-fd", "", options_set_role_fd, NULL},
+    {"epoch", "", options_set_epoch, NULL},
+    {"country-fd", "", options_set_country_fd, NULL},
+    {"asn-fd", "", options_set_asn_fd, NULL},
+    {"progress-ms", "", options_set_progress_ms, NULL},
 };
 #define OPTION_ROWS (sizeof(option_rows) / sizeof(option_rows[0]))
 
@@ -391,8 +398,8 @@ options_read_resolv_conf(struct options *options)
 	FILE *file = fopen(OPTIONS_RESOLV_CONF, "re");
 	char line[512], word[256];
 
-	while (file != NULL && fgets(line, sizeof(line), file) != NULL
-	    && options->resolver_count < GATEWAY_RESOLVERS_MAX) {
+	while (file != NULL && fgets(line, sizeof(line), file) != NULL &&
+	    options->resolver_count < GATEWAY_RESOLVERS_MAX) {
 		struct gateway_resolver *resolver = &options->resolvers[options->resolver_count];
 
 		if (sscanf(line, " nameserver %255s", word) == 1 && options_parse_resolver(word, resolver) == 0)
@@ -414,7 +421,8 @@ options_user(const char *name, const char *option, uid_t *ret_uid, struct error 
 		user = getpwnam(name);
 		if (user == NULL)
 			return error_set(err, ERROR_NOT_FOUND,
-			    "user %s does not exist: run systemd-sysusers, or name another one with --%s", name, option);
+			    "user %s does not exist: run systemd-sysusers, or name another one with --%s", name,
+			    option);
 		*ret_uid = user->pw_uid;
 	}
 	if (*ret_uid == 0)
@@ -433,13 +441,14 @@ options_resolve_users(struct options *options, struct error *err)
 		options->group_gid = getegid();
 		return 0;
 	}
-	if (options_user(options->gateway_user, "gateway-user", &options->gateway_uid, err) < 0
-	    || options_user(options->audit_user, "audit-user", &options->audit_uid, err) < 0
-	    || options_user(options->control_user, "control-user", &options->control_uid, err) < 0)
+	if (options_user(options->gateway_user, "gateway-user", &options->gateway_uid, err) < 0 ||
+	    options_user(options->audit_user, "audit-user", &options->audit_uid, err) < 0 ||
+	    options_user(options->control_user, "control-user", &options->control_uid, err) < 0)
 		return -1;
-	if (options->gateway_uid == options->audit_uid || options->gateway_uid == options->control_uid
-	    || options->audit_uid == options->control_uid)
-		return error_set(err, ERROR_USAGE, "--gateway-user, --audit-user and --control-user must be three different users");
+	if (options->gateway_uid == options->audit_uid || options->gateway_uid == options->control_uid ||
+	    options->audit_uid == options->control_uid)
+		return error_set(
+		    err, ERROR_USAGE, "--gateway-user, --audit-user and --control-user must be three different users");
 	if (options_number(options->group, UINT32_MAX - 1, &number) == 0) {
 		options->group_gid = (gid_t)number;
 		return 0;
@@ -470,8 +479,9 @@ options_read(struct options *options, int argc, char **argv, struct error *err)
 	options->group = "postern";
 	options->retain_s = OPTIONS_RETAIN_DEFAULT_S;
 	options->retain_bytes = OPTIONS_RETAIN_BYTES_DEFAULT;
-	options->gateways = cores < 1 ? 1 : cores > OPTIONS_GATEWAYS_DEFAULT_MAX ? OPTIONS_GATEWAYS_DEFAULT_MAX
-										  : (unsigned int)cores;
+	options->gateways = cores < 1              ? 1
+	    : cores > OPTIONS_GATEWAYS_DEFAULT_MAX ? OPTIONS_GATEWAYS_DEFAULT_MAX
+						   : (unsigned int)cores;
 	if (options_read_arguments(options, argc, argv, err) < 0)
 		return -1;
 	if (options->rootless)
@@ -479,7 +489,8 @@ options_read(struct options *options, int argc, char **argv, struct error *err)
 	if (options->resolver_count == 0)
 		options_read_resolv_conf(options);
 	if (options->resolver_count == 0)
-		return error_set(err, ERROR_USAGE, "no resolver: " OPTIONS_RESOLV_CONF " names none; give --resolver ADDRESS");
+		return error_set(
+		    err, ERROR_USAGE, "no resolver: " OPTIONS_RESOLV_CONF " names none; give --resolver ADDRESS");
 	return options->probe ? 0 : options_resolve_users(options, err);
 }
 

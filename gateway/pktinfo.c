@@ -8,8 +8,8 @@ pktinfo_prepare(int fd)
 {
 	const int one = 1;
 
-	/* IPv6 has no local route for the addresses asked, and takes them as a source only with this; on an IPv4 socket it
-	 * fails, and is not needed. */
+	/* IPv6 has no local route for the addresses asked, and takes them as a source only with this; on an IPv4 socket
+	 * it fails, and is not needed. */
 	(void)setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &one, sizeof(one));
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The local address of a datagram: where the guest sent it, and from where the answer is to come. The sockets take datagrams
- * for any address (DNS, UDP relay), so the address travels beside each. */
+/* The local address of a datagram: where the guest sent it, and from where the answer is to come. The sockets take
+ * datagrams for any address (DNS, UDP relay), so the address travels beside each. */
 #ifndef POSTERN_GATEWAY_PKTINFO_H
 #define POSTERN_GATEWAY_PKTINFO_H
 

@@ -16,14 +16,14 @@ struct role {
 };
 
 static const struct role roles[] = {
-	{"gateway", "postern-gateway", gateway_run},
-	{"auditor", "postern-auditor", auditor_run},
-	{"control", "postern-control", control_run},
+    {"gateway", "postern-gateway", gateway_run},
+    {"auditor", "postern-auditor", auditor_run},
+    {"control", "postern-control", control_run},
 };
 
 #ifdef POSTERN_SANITIZE
-/* The leak checker attaches to its own process as a debugger does, which a role that gave up its identity does not allow.
- * The unit tests look for leaks. */
+/* The leak checker attaches to its own process as a debugger does, which a role that gave up its identity does not
+ * allow. The unit tests look for leaks. */
 const char *__asan_default_options(void);
 const char *
 __asan_default_options(void)
@@ -44,12 +44,13 @@ posternd_probe(void)
 	}
 	puts("this kernel has what postern needs");
 	if (!taps)
-		puts("but not TAP devices (module tun, /dev/net/tun readable and writable): no microVMs, containers only");
+		puts("but not TAP devices (module tun, /dev/net/tun readable and writable): no microVMs, containers "
+		     "only");
 	return 0;
 }
 
-/* Ctrl-C and the end of a terminal reach every process of the daemon. What they mean is the keeper's to say, who has each
- * role close what it has open. */
+/* Ctrl-C and the end of a terminal reach every process of the daemon. What they mean is the keeper's to say, who has
+ * each role close what it has open. */
 static void
 posternd_leave_signals_to_keeper(void)
 {
@@ -74,7 +75,8 @@ main(int argc, char **argv)
 	if (options.probe)
 		return posternd_probe();
 	if (options.role == NULL) {
-		/* Whatever else whoever started us had open: no role needs it, and it must not outlive its owner here. */
+		/* Whatever else whoever started us had open: no role needs it, and it must not outlive its owner here.
+		 */
 		if (close_range(STDERR_FILENO + 1, ~0u, 0) < 0)
 			log_warn("closing inherited descriptors");
 		return keeper_run(&options, argv);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What open records have come to so far, written every minute: a crash leaves the last count and not none.
  *
- * Theory of operation. Every open record has the same interval, so a queue in the order in which they were opened or last
- * looked at is a queue by time: one timer waits for its head. A look costs a comparison; only a record whose count has
- * changed is sent. A tick looks at PROGRESS_BATCH of them at most, so that ten thousand connections that were opened in one
- * second keep nobody waiting a minute later. While the recorder has much to do nothing is sent, and what is due stays due: a
- * count so far is worth less than the records that it would stand in the way of. */
+ * Theory of operation. Every open record has the same interval, so a queue in the order in which they were opened or
+ * last looked at is a queue by time: one timer waits for its head. A look costs a comparison; only a record whose count
+ * has changed is sent. A tick looks at PROGRESS_BATCH of them at most, so that ten thousand connections that were
+ * opened in one second keep nobody waiting a minute later. While the recorder has much to do nothing is sent, and what
+ * is due stays due: a count so far is worth less than the records that it would stand in the way of. */
 #ifndef POSTERN_GATEWAY_PROGRESS_H
 #define POSTERN_GATEWAY_PROGRESS_H
 
@@ -20,8 +20,8 @@
 /* Records looked at in one tick, and the pause before the next one when more are due. */
 #define PROGRESS_BATCH 64
 #define PROGRESS_STEP_MS 20
-/* Records that are not durable yet, beyond which the recorder has much to do: far from RECORDER_BUSY, at which connections
- * are refused; a count so far must never be the reason. */
+/* Records that are not durable yet, beyond which the recorder has much to do: far from RECORDER_BUSY, at which
+ * connections are refused; a count so far must never be the reason. */
 #define PROGRESS_QUEUE_MAX (RECORDER_BUSY / 4)
 /* It had much to do: looked at again after this. */
 #define PROGRESS_RETRY_MS 1000

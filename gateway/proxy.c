@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The TCP listeners of a sandbox: accept, limits, and the list of what was accepted.
  *
- * Theory of operation. The keeper's listeners are transparent: the name of an accepted socket is the destination the guest
- * dialled, which decides the mode and is the only address ever connected to. Limits are checked before anything is
- * allocated; what is beyond them is reset and recorded.
+ * Theory of operation. The keeper's listeners are transparent: the name of an accepted socket is the destination the
+ * guest dialled, which decides the mode and is the only address ever connected to. Limits are checked before anything
+ * is allocated; what is beyond them is reset and recorded.
  *
  * A guest can have connections refused faster than the log can be written, and all sandboxes share the log: their
- * connections would wait behind its refusals, and the oldest records would make room for them. So only so many refusals of
- * a sandbox have a record of their own; further ones are counted (gateway/tally.h) until the minute is over. What is allowed
- * always has its own.
+ * connections would wait behind its refusals, and the oldest records would make room for them. So only so many refusals
+ * of a sandbox have a record of their own; further ones are counted (gateway/tally.h) until the minute is over. What is
+ * allowed always has its own.
  *
- * When descriptors run out, accept fails and the listener stays readable: a busy loop. One descriptor is kept in reserve;
- * it is closed, the next connection is accepted with it and reset, and the listener rests for a while. The reserve is a
- * duplicate of stderr: it must not be a sandbox's socket, which would keep a deleted namespace alive. */
+ * When descriptors run out, accept fails and the listener stays readable: a busy loop. One descriptor is kept in
+ * reserve; it is closed, the next connection is accepted with it and reset, and the listener rests for a while. The
+ * reserve is a duplicate of stderr: it must not be a sandbox's socket, which would keep a deleted namespace alive. */
 #include "gateway/flow.h"
 
 #include "base/clock.h"
@@ -34,8 +34,8 @@
 #define PROXY_REST_MS 100
 /* Kinds of refusals that are counted instead of listed, for each reason (gateway/tally.h). */
 #define PROXY_REFUSALS_MAX 64
-/* Refusals of a sandbox that are listed within a minute: what a program that goes on trying needs in an hour, some 2 MB of
- * log, and less than a second's work of its writer. */
+/* Refusals of a sandbox that are listed within a minute: what a program that goes on trying needs in an hour, some 2 MB
+ * of log, and less than a second's work of its writer. */
 #define PROXY_LISTED_MAX 4096
 #define PROXY_LISTED_MS 60000
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Theory of operation. Every record gets the next sequence number and joins a queue that it leaves only when the auditor
- * says it is durable. From there it goes over the channel, once and in order, as far as the channel has room; each
- * acknowledgement makes room for more. When the auditor is replaced, or says that it can write again after it could not,
- * sending begins again at the queue's head; the store takes a record it already has without effect, so that twice is
- * once. */
+/* Theory of operation. Every record gets the next sequence number and joins a queue that it leaves only when the
+ * auditor says it is durable. From there it goes over the channel, once and in order, as far as the channel has room;
+ * each acknowledgement makes room for more. When the auditor is replaced, or says that it can write again after it
+ * could not, sending begins again at the queue's head; the store takes a record it already has without effect, so that
+ * twice is once. */
 #include "gateway/recorder.h"
 
 #include "gateway/msg.h"
@@ -21,8 +21,8 @@ struct recorder_queued {
 	unsigned char bytes[]; /* struct record, cut to its kind */
 };
 
-/* Send what the channel has room for. While anything is under way an acknowledgement will come, and with it the next turn.
- * A channel that does not take a record is broken: wait for the next one. */
+/* Send what the channel has room for. While anything is under way an acknowledgement will come, and with it the next
+ * turn. A channel that does not take a record is broken: wait for the next one. */
 static void
 recorder_pump(struct recorder *recorder)
 {
@@ -74,8 +74,8 @@ recorder_message_handler(struct ipc *ipc, struct ipc_message *message)
 	const struct msg_durable *durable = message->body;
 	bool was_writable = recorder->writable;
 
-	if (message->header.type != MSG_DURABLE || message->header.size != sizeof(*durable)
-	    || message->header.fd_count != 0 || durable->seq >= recorder->next_seq)
+	if (message->header.type != MSG_DURABLE || message->header.size != sizeof(*durable) ||
+	    message->header.fd_count != 0 || durable->seq >= recorder->next_seq)
 		return false;
 	if (durable->seq > recorder->durable_seq)
 		recorder->durable_seq = durable->seq;

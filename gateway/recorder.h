@@ -4,9 +4,9 @@
  * recorder_ready says whether new work may be taken on. When it is false (auditor gone, log not writable, too much
  * unacknowledged) DNS answers SERVFAIL and new connections are reset, reason audit_unavailable; closes and refusals are
  * still queued. A record in the queue is never dropped before it is durable. The reserve between RECORDER_BUSY and
- * RECORDER_MAX is for the closes of what is already open: once recorder_has_room is false, refusals that a guest can cause
- * at will are counted in a few records that wait with their senders. A record that finds no room all the same leaves a hole
- * in the numbers, which the auditor makes an event of. */
+ * RECORDER_MAX is for the closes of what is already open: once recorder_has_room is false, refusals that a guest can
+ * cause at will are counted in a few records that wait with their senders. A record that finds no room all the same
+ * leaves a hole in the numbers, which the auditor makes an event of. */
 #ifndef POSTERN_GATEWAY_RECORDER_H
 #define POSTERN_GATEWAY_RECORDER_H
 
@@ -20,29 +20,31 @@
 /* Unacknowledged records at which new work is refused, and the hard maximum. */
 #define RECORDER_BUSY 16384
 #define RECORDER_MAX 65536
-/* Records waiting in the channel's own queue: the rest waits here, since that queue breaks the channel when it overflows. */
+/* Records waiting in the channel's own queue: the rest waits here, since that queue breaks the channel when it
+ * overflows. */
 #define RECORDER_CHANNEL_MAX 2048
 
 struct recorder_wait {
 	struct recorder_wait *next;
-	uint64_t seq; /* 0: not waiting */
+	uint64_t seq;                                /* 0: not waiting */
 	void (*handler)(struct recorder_wait *wait); /* the record is durable */
 };
 
 struct recorder {
 	struct loop *loop;
-	struct ipc ipc;           /* to the auditor; closed while there is none */
-	uint64_t epoch;           /* this process's, from the keeper */
-	uint64_t next_counter;    /* for record ids */
+	struct ipc ipc;        /* to the auditor; closed while there is none */
+	uint64_t epoch;        /* this process's, from the keeper */
+	uint64_t next_counter; /* for record ids */
 	uint64_t next_seq, durable_seq;
-	uint32_t lost;            /* records that found no room since the last one that did; the next one tells */
+	uint32_t lost; /* records that found no room since the last one that did; the next one tells */
 	bool writable;
-	uint32_t wal_mib; /* as the auditor last said */
+	uint32_t wal_mib;                                /* as the auditor last said */
 	struct recorder_queued *queue_head, *queue_tail; /* not yet durable, in order */
 	struct recorder_queued *unsent;                  /* the first of them that is not on its way; NULL: all are */
 	size_t queue_len;
 	struct recorder_wait *waits, *waits_tail; /* by seq */
-	/* The log could not be written and now can; it may be another one. NULL: nobody wants to know. Set after init. */
+	/* The log could not be written and now can; it may be another one. NULL: nobody wants to know. Set after init.
+	 */
 	void (*resumed_handler)(struct recorder *recorder);
 };
 

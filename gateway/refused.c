@@ -2,9 +2,9 @@
 /* What the kernel refused, on the record.
  *
  * Theory of operation. Each refusing nftables rule counts every packet in a named counter and logs some of them (the
- * log is rate-limited, and the netlink socket may overflow). A logged packet becomes a row, or raises the count of the row
- * of its kind (gateway/tally.h). What was counted but not logged is found by comparing: the keeper is asked for
- * the counters, and RECONCILE_MS later, when every packet counted by then and logged at all has long been read, the
+ * log is rate-limited, and the netlink socket may overflow). A logged packet becomes a row, or raises the count of the
+ * row of its kind (gateway/tally.h). What was counted but not logged is found by comparing: the keeper is asked for the
+ * counters, and RECONCILE_MS later, when every packet counted by then and logged at all has long been read, the
  * difference goes to the class's row without addresses. So the sum of a class's rows is the kernel's count, and a late
  * log message is never counted twice. Comparing goes on until a round finds nothing new; the next logged packet
  * begins it again (a quiet rule's rate limit always lets the next packet through).

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The splice pump.
  *
- * Theory of operation. splice's EAGAIN does not say whether the socket is empty or the pipe is full. So a pipe is filled
- * only while it is empty, and emptied before it is filled again: EAGAIN while filling then means "source empty", EAGAIN
- * while emptying "sink full", and a direction is always either reading (holding nothing, not even a pipe) or writing
- * (holding one pipe). The owner watches the source while reading and the sink while writing, level-triggered, never both:
- * a stopped reader costs one pipe and its socket buffers, no wake-ups, and nothing grows.
+ * Theory of operation. splice's EAGAIN does not say whether the socket is empty or the pipe is full. So a pipe is
+ * filled only while it is empty, and emptied before it is filled again: EAGAIN while filling then means "source empty",
+ * EAGAIN while emptying "sink full", and a direction is always either reading (holding nothing, not even a pipe) or
+ * writing (holding one pipe). The owner watches the source while reading and the sink while writing, level-triggered,
+ * never both: a stopped reader costs one pipe and its socket buffers, no wake-ups, and nothing grows.
  *
  * FIN goes on only when prefix and pipe are empty, by shutdown(SHUT_WR): the other direction continues. Errors are told
  * with the side they came from; the owner turns a reset into a reset.

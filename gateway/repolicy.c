@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Theory of operation. The kernel holds elements (address, protocol, port); the gateway holds leases (name, address). One
- * element may stem from several leases. On an edit every live lease is looked at once: ports its name has lost are
+/* Theory of operation. The kernel holds elements (address, protocol, port); the gateway holds leases (name, address).
+ * One element may stem from several leases. On an edit every live lease is looked at once: ports its name has lost are
  * removed from the kernel unless another lease of the same address still wants them, ports it has won are added for the
- * time that the address's longest lease has left, and a name that lost all ports loses its lease. The gateway judges every
- * accepted connection by the new policy from the first moment, so the order of kernel changes only decides whether a
- * refusal comes at the SYN or right after. A deadline that passes is the same: the policy of a moment ago and the one of
- * now are two readings of one snapshot. */
+ * time that the address's longest lease has left, and a name that lost all ports loses its lease. The gateway judges
+ * every accepted connection by the new policy from the first moment, so the order of kernel changes only decides
+ * whether a refusal comes at the SYN or right after. A deadline that passes is the same: the policy of a moment ago and
+ * the one of now are two readings of one snapshot. */
 #include "gateway/repolicy.h"
 
 #include "base/clock.h"
@@ -75,8 +75,9 @@ repolicy_has(const struct proto_port *ports, size_t count, struct proto_port por
 	return false;
 }
 
-/* Does any live lease of the address allow the port under the new policy? What is learned needs no element, as the kernel's
- * ranges let it come; and with one it would come on when learning ends, since no policy names the port any more. */
+/* Does any live lease of the address allow the port under the new policy? What is learned needs no element, as the
+ * kernel's ranges let it come; and with one it would come on when learning ends, since no policy names the port any
+ * more. */
 static bool
 repolicy_wanted(const struct repolicy_context *c, const struct addr *addr, struct proto_port port)
 {
@@ -92,8 +93,8 @@ repolicy_wanted(const struct repolicy_context *c, const struct addr *addr, struc
 	return false;
 }
 
-/* Thousands of names may share an address, and what one of them lost or won concerns all: each port is decided once, or an
- * edit would stop the gateway for seconds. Leases of an address come one after another, but for few that share their
+/* Thousands of names may share an address, and what one of them lost or won concerns all: each port is decided once, or
+ * an edit would stop the gateway for seconds. Leases of an address come one after another, but for few that share their
  * chain; then a port is decided again, which changes nothing. */
 static void
 repolicy_address(struct repolicy_context *c, const struct addr *addr)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A new policy generation in a running sandbox, or the end of a rule: swap, adjust leases, cut exactly what is no longer allowed. */
+/* A new policy generation in a running sandbox, or the end of a rule: swap, adjust leases, cut exactly what is no
+ * longer allowed. */
 #ifndef POSTERN_GATEWAY_REPOLICY_H
 #define POSTERN_GATEWAY_REPOLICY_H
 

@@ -73,8 +73,8 @@ route_kind_of(const struct nlmsghdr *header)
 
 		if (header->nlmsg_len < NLMSG_LENGTH(sizeof(*error)))
 			return ROUTE_ERROR;
-		return error->error == -ENETUNREACH || error->error == -EHOSTUNREACH || error->error == -EACCES
-			|| error->error == -EINVAL
+		return error->error == -ENETUNREACH || error->error == -EHOSTUNREACH || error->error == -EACCES ||
+			error->error == -EINVAL
 		    ? ROUTE_NONE
 		    : ROUTE_ERROR;
 	}

@@ -2,9 +2,9 @@
 /* Refusals counted instead of listed: one record per kind of refusal, its count brought up to date now and then.
  *
  * A guest can send refused packets faster than any log can be written. The first one of a kind (key) is recorded at
- * once, later ones only raise a count that a timer sends again under the same record id. Each class has room for so many
- * kinds; what does not fit is counted in one row per class that names no addresses, so that the counts still add up. The
- * room is not shared: a flood in one class must not hide what is refused in another. */
+ * once, later ones only raise a count that a timer sends again under the same record id. Each class has room for so
+ * many kinds; what does not fit is counted in one row per class that names no addresses, so that the counts still add
+ * up. The room is not shared: a flood in one class must not hide what is refused in another. */
 #ifndef POSTERN_GATEWAY_TALLY_H
 #define POSTERN_GATEWAY_TALLY_H
 
@@ -55,8 +55,8 @@ void tally_close(struct tally *tally);
 /* Add packets to the kind's count. False when there is no entry: then build a record and tally_open it. */
 bool tally_bump(struct tally *tally, const struct tally_key *key, uint64_t packets);
 
-/* Begin an entry with packets; flow is copied, its id, count and last_us are set here. When the class is full the packets
- * go to its row without addresses. Returns 0 or -ENOMEM (the packets are not counted then). */
+/* Begin an entry with packets; flow is copied, its id, count and last_us are set here. When the class is full the
+ * packets go to its row without addresses. Returns 0 or -ENOMEM (the packets are not counted then). */
 int tally_open(struct tally *tally, const struct tally_key *key, const struct record_flow *flow, uint64_t packets);
 
 /* Add packets to the class's row without addresses; flow tells sandbox, verdict, reason, end and generation. */

@@ -326,8 +326,8 @@ tls_hello_set_alpn(struct tls_hello *hello, const struct tls_hello_extension *ex
 	return NULL;
 }
 
-/* RFC 8446 4.2.1: what the client offers in supported_versions, else in the field that older ones have for it. A list that
- * is out of order is no reason to refuse what a server may well accept: as far as it can be read. */
+/* RFC 8446 4.2.1: what the client offers in supported_versions, else in the field that older ones have for it. A list
+ * that is out of order is no reason to refuse what a server may well accept: as far as it can be read. */
 static uint16_t
 tls_hello_version(const struct tls_hello_walk *walk)
 {

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* A connection that is let through counts as allowed on record, and its close may say otherwise: until then it is none of
- * the counts, so that they only ever rise. */
+/* A connection that is let through counts as allowed on record, and its close may say otherwise: until then it is none
+ * of the counts, so that they only ever rise. */
 static struct msg_totals
 totals_now(const struct gateway *gateway)
 {

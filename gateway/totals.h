@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What a gateway tells the keeper of its work as a whole, for GET /metrics. The numbers are those of accounts and meters,
- * added up where these are written; nothing is counted a second time. */
+/* What a gateway tells the keeper of its work as a whole, for GET /metrics. The numbers are those of accounts and
+ * meters, added up where these are written; nothing is counted a second time. */
 #ifndef POSTERN_GATEWAY_TOTALS_H
 #define POSTERN_GATEWAY_TOTALS_H
 

@@ -26,8 +26,8 @@
 /* A flow ends after this much quiet: once answered, and while it was never answered. */
 #define UDP_IDLE_MS 60000
 #define UDP_UNANSWERED_MS 30000
-/* A live flow's kernel element is renewed for this long, seconds, when less than half of it is left: more than two looks,
- * which come at least every UDP_IDLE_MS, and LEASE_GRACE_S. */
+/* A live flow's kernel element is renewed for this long, seconds, when less than half of it is left: more than two
+ * looks, which come at least every UDP_IDLE_MS, and LEASE_GRACE_S. */
 #define UDP_KEEP_S 240
 /* Datagrams read from one socket for one event. */
 #define UDP_BATCH_MAX 32
@@ -77,10 +77,10 @@ struct udp_flow {
 	struct loop_deferred deferred; /* frees */
 	struct udp_held *held, **held_tail;
 	size_t held_count, held_bytes;
-	uint64_t id;                  /* of the record */
-	int64_t opened_us;            /* clock_mono_us */
-	int64_t last_ms;              /* last datagram either way */
-	uint64_t bytes_out, bytes_in; /* payload passed on */
+	uint64_t id;                      /* of the record */
+	int64_t opened_us;                /* clock_mono_us */
+	int64_t last_ms;                  /* last datagram either way */
+	uint64_t bytes_out, bytes_in;     /* payload passed on */
 	uint64_t packets_out, packets_in; /* datagrams passed on */
 	int64_t first_byte_us;            /* from opened_us to the first answer; 0: none yet */
 	struct addr up_src;               /* our own end of the upstream socket */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One UDP flow from its first datagram to its closing record.
  *
- * Theory of operation. The first datagram is judged. Refused: it is counted (gateway/tally.h) and gone; the relay cannot
- * send ICMP, the kernel's own rules do that for what never gets here. Allowed: socket, last look at the exact
+ * Theory of operation. The first datagram is judged. Refused: it is counted (gateway/tally.h) and gone; the relay
+ * cannot send ICMP, the kernel's own rules do that for what never gets here. Allowed: socket, last look at the exact
  * sockaddr, connect, opening record; the datagram waits (UDP_HELD) until the record is durable, and a few more behind
  * it. Then datagrams pass both ways (UDP_OPEN). The flow ends when it was quiet too long, when the origin's ICMP says
  * nobody is there, by a policy edit, or with its sandbox. Every send is non-blocking; what does not fit into a socket
@@ -278,8 +278,8 @@ udp_flow_source_handler(struct loop_source *source, uint32_t events)
 }
 
 /* A lease's expiry must not cut a live flow, yet the kernel refuses datagrams to an address whose element is gone:
- * there is no socket of its own to tell a flow by. So the element is renewed while the flow lives; who is not in a flow is
- * still judged by the lease. */
+ * there is no socket of its own to tell a flow by. So the element is renewed while the flow lives; who is not in a flow
+ * is still judged by the lease. */
 static void
 udp_flow_keep_open(const struct udp_flow *flow)
 {

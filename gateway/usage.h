@@ -3,8 +3,8 @@
  *
  * A gateway counts (gateway/meter.c) and tells the keeper, which outlives it and tells the next one; the keeper tells
  * control, which writes it to disk for the keeper's own successor. Rows hold totals and are only ever raised, so that
- * nothing is lost or counted twice whoever hears of it in which order. A row lives as long as its rule stays in the policy:
- * taking a rule out and putting it back is a new grant. */
+ * nothing is lost or counted twice whoever hears of it in which order. A row lives as long as its rule stays in the
+ * policy: taking a rule out and putting it back is a new grant. */
 #ifndef POSTERN_GATEWAY_USAGE_H
 #define POSTERN_GATEWAY_USAGE_H
 

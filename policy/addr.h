@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Addresses in one normal form, and the never list: the one function that says which are refused whatever a policy says.
+/* Addresses in one normal form, and the never list: the one function that says which are refused whatever a policy
+ * says.
  *
- * The list is compiled at build time from policy/prefixes.csv (see there for sources). IPv4-mapped IPv6 addresses become
- * IPv4 before anything looks at them. IPv6 is judged positively first: only 2000::/3 can be reached at all. */
+ * The list is compiled at build time from policy/prefixes.csv (see there for sources). IPv4-mapped IPv6 addresses
+ * become IPv4 before anything looks at them. IPv6 is judged positively first: only 2000::/3 can be reached at all. */
 #ifndef POSTERN_POLICY_ADDR_H
 #define POSTERN_POLICY_ADDR_H
 
@@ -57,10 +58,10 @@ bool prefix_overlaps(const struct prefix *a, const struct prefix *b);
 /* A row of the never list. */
 struct never_prefix {
 	struct prefix prefix;
-	bool embeds_ipv4;    /* action "decode": blocked as well, and named after the IPv4 address it embeds */
-	bool env;            /* "env-*": blocked only on the platform named in why; see addr_never_env */
-	const char *text;    /* "169.254.169.254/32" */
-	const char *why;     /* first clause of the CSV's reason, for messages and records */
+	bool embeds_ipv4; /* action "decode": blocked as well, and named after the IPv4 address it embeds */
+	bool env;         /* "env-*": blocked only on the platform named in why; see addr_never_env */
+	const char *text; /* "169.254.169.254/32" */
+	const char *why;  /* first clause of the CSV's reason, for messages and records */
 };
 
 /* All rows, longest prefix last; for the nftables sets and for tests. */

@@ -255,7 +255,8 @@ utf8_length(const unsigned char *text, size_t len)
 	return want;
 }
 
-/* A NUL ends a C string somewhere below and bad UTF-8 is read in several ways: neither gets as far as the YAML reader. */
+/* A NUL ends a C string somewhere below and bad UTF-8 is read in several ways: neither gets as far as the YAML reader.
+ */
 static int
 check_bytes(struct events *e, const unsigned char *text, size_t len)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Private to policy_parse.c: libyaml's events one by one, with what policies do not have refused and complaints kept.
  *
- * Functions that return int return 0, or -1 when no further event can be had or used ("broken"); the reader then returns
- * at once. A reported mistake alone is no reason for -1: reading goes on, so that one run shows all of them. */
+ * Functions that return int return 0, or -1 when no further event can be had or used ("broken"); the reader then
+ * returns at once. A reported mistake alone is no reason for -1: reading goes on, so that one run shows all of them. */
 #ifndef POSTERN_POLICY_EVENTS_H
 #define POSTERN_POLICY_EVENTS_H
 
@@ -78,8 +78,8 @@ bool events_is_null(const struct events *e);
 /* The scalar's bytes; only behind events_want_scalar. */
 const char *events_scalar(const struct events *e, size_t *ret_len);
 
-/* The current node must be a scalar with something in it. Otherwise complains (wants: "a host name"), skips it, and sets
- * *ret_ok to false. An alias was complained about already. */
+/* The current node must be a scalar with something in it. Otherwise complains (wants: "a host name"), skips it, and
+ * sets *ret_ok to false. An alias was complained about already. */
 int events_want_scalar(struct events *e, const char *wants, bool *ret_ok);
 
 /* One key of a mapping and the step to its value; *ret_key is its index. Unknown and duplicate keys are complained

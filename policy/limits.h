@@ -23,8 +23,8 @@ enum limit_kind {
 	LIMIT_KIND_MAX
 };
 
-/* hard: as many are let through, the next is refused or cut; 0: no limit. soft (1..hard): reaching it is an event, once.
- * A text that gives only the hard one means soft = limit_soft_of(hard). */
+/* hard: as many are let through, the next is refused or cut; 0: no limit. soft (1..hard): reaching it is an event,
+ * once. A text that gives only the hard one means soft = limit_soft_of(hard). */
 struct limit {
 	uint64_t soft, hard;
 };

@@ -10,7 +10,7 @@ enum lookalike {
 	LOOKALIKE_LATIN_CYRILLIC, /* one label mixes the two */
 	LOOKALIKE_LATIN_GREEK,
 	LOOKALIKE_CYRILLIC_GREEK,
-	LOOKALIKE_WHOLE,          /* a label of Cyrillic letters that all look Latin, under a Latin top-level domain */
+	LOOKALIKE_WHOLE, /* a label of Cyrillic letters that all look Latin, under a Latin top-level domain */
 	LOOKALIKE_MAX
 };
 

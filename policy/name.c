@@ -2,8 +2,8 @@
 /* Host names: one fold, one form, one comparison.
  *
  * Every byte goes through one table; no function of <ctype.h> and no locale is asked, since under tr_TR "I" does not
- * fold to "i". A name is refused before it is copied when it is too long, and nothing after a NUL is ever dropped: a NUL
- * is a byte outside the set like any other. */
+ * fold to "i". A name is refused before it is copied when it is too long, and nothing after a NUL is ever dropped: a
+ * NUL is a byte outside the set like any other. */
 #include "policy/name.h"
 
 #include "base/reader.h"

@@ -14,17 +14,17 @@
 #define NAME_TEXT_MAX 253
 
 struct name {
-	uint8_t len; /* 1..253 */
+	uint8_t len;                  /* 1..253 */
 	char text[NAME_TEXT_MAX + 1]; /* canonical, NUL-terminated, bytes after len zero */
 };
 
 enum name_error {
 	NAME_OK = 0,
-	NAME_EMPTY,         /* "" or "." */
-	NAME_TOO_LONG,      /* a label over 63 or a name over 253 bytes */
-	NAME_EMPTY_LABEL,   /* "a..b", ".a", "a.." */
-	NAME_BAD_BYTE,      /* anything outside [A-Za-z0-9_-.], NUL included */
-	NAME_NUMERIC,       /* looks like an IPv4 address in some spelling */
+	NAME_EMPTY,       /* "" or "." */
+	NAME_TOO_LONG,    /* a label over 63 or a name over 253 bytes */
+	NAME_EMPTY_LABEL, /* "a..b", ".a", "a.." */
+	NAME_BAD_BYTE,    /* anything outside [A-Za-z0-9_-.], NUL included */
+	NAME_NUMERIC,     /* looks like an IPv4 address in some spelling */
 	NAME_ERROR_MAX
 };
 

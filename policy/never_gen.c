@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Build-time generator: prefixes.csv, names.csv, shared_hosts.csv and noted_names.csv to C tables (never_list.inc), included
- * by addr.c, name.c and shared.c.
+/* Build-time generator: prefixes.csv, names.csv, shared_hosts.csv and noted_names.csv to C tables (never_list.inc),
+ * included by addr.c, name.c and shared.c.
  *
  * Theory of operation. The CSV files are the never list; nothing else in the tree names a refused address. A row that
  * cannot be read stops the build, since a row dropped in silence is a hole. Rows whose prefix is known only at run time
  * (action "*-dynamic") and the one pattern (action "block-pattern", ISATAP) are skipped: code holds those. Two orders
  * are printed: the public list with the longest prefix last, and one lookup table per family with the longest prefix
- * first, so that a scan that stops at its first hit has found the most specific row. Hosts of many parties and names worth
- * a note are printed sorted, for a binary search; what lies above a shared suffix is a row of its own. */
+ * first, so that a scan that stops at its first hit has found the most specific row. Hosts of many parties and names
+ * worth a note are printed sorted, for a binary search; what lies above a shared suffix is a row of its own. */
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Theory of operation. Each allow rule for a host is held against the lists of names that deserve a word (shared.h), and
- * against the policy's other allow rules: who lists only one of "x" and "*.x" has often forgotten the other. For the
- * latter the hosts are sorted by name first, so that a policy of 100,000 rules is looked at in a moment. */
+/* Theory of operation. Each allow rule for a host is held against the lists of names that deserve a word (shared.h),
+ * and against the policy's other allow rules: who lists only one of "x" and "*.x" has often forgotten the other. For
+ * the latter the hosts are sorted by name first, so that a policy of 100,000 rules is looked at in a moment. */
 #include "policy/notes.h"
 
 #include "policy/policy.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What is to be said about a policy's text, with its place: what is wrong, or what is right and still deserves a second look. */
+/* What is to be said about a policy's text, with its place: what is wrong, or what is right and still deserves a second
+ * look. */
 #ifndef POSTERN_POLICY_NOTES_H
 #define POSTERN_POLICY_NOTES_H
 
@@ -35,8 +36,8 @@ void policy_notes_add(struct policy_notes *notes, uint32_t line, uint32_t column
 /* In the order of the text. */
 void policy_notes_sort(struct policy_notes *notes);
 
-/* Look at the allow rules of a policy; places (by rule) may be NULL. Adds to *notes, which begins zeroed. Without memory
- * notes are counted only: they are no reason to refuse a policy. */
+/* Look at the allow rules of a policy; places (by rule) may be NULL. Adds to *notes, which begins zeroed. Without
+ * memory notes are counted only: they are no reason to refuse a policy. */
 void policy_notes_collect(struct policy_notes *notes, const struct policy *policy, const struct policy_place *places);
 void policy_notes_free(struct policy_notes *notes); /* accepts a zeroed one */
 

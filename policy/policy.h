@@ -21,10 +21,12 @@
 #define POLICY_INCLUDE_NAME_MAX 64
 
 enum policy_ech { POLICY_ECH_GREASE_OK = 0, POLICY_ECH_DENY };
-/* learn: what no rule allows is let through as far as the never list, denies and the organisation let it, and marked. */
+/* learn: what no rule allows is let through as far as the never list, denies and the organisation let it, and marked.
+ */
 enum policy_mode { POLICY_MODE_ENFORCE = 0, POLICY_MODE_LEARN };
 
-/* What a policy says of the sandbox as a whole: its mode, its ech, and from POLICY_SETTING_LIMITS on each kind of limit. */
+/* What a policy says of the sandbox as a whole: its mode, its ech, and from POLICY_SETTING_LIMITS on each kind of
+ * limit. */
 enum policy_setting {
 	POLICY_SETTING_MODE = 0,
 	POLICY_SETTING_ECH,
@@ -89,7 +91,8 @@ int policy_read_file_noted(const char *path, struct policy *ret_policy, struct p
  * the time beside it. */
 void policy_resolve(struct policy *policy, int64_t applied_us);
 
-/* Append layer's rules behind base's, and its settings where it says them: limits only tighten, includes are appended. */
+/* Append layer's rules behind base's, and its settings where it says them: limits only tighten, includes are appended.
+ */
 int policy_merge(struct policy *base, const struct policy *layer, struct error *err);
 
 /* Lay a layer's limits over the policy's: they only tighten, and whoever says the smallest is the origin. */

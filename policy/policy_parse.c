@@ -373,8 +373,9 @@ parse_find(const char *text, size_t len, struct place at)
 	return i;
 }
 
-/* The YAML reader cannot go on behind a bare "*.example.com". It reads a copy instead, in which a letter stands there, so
- * that this mistake, which people make in each of their wildcards, hides no other one. The text is refused either way. */
+/* The YAML reader cannot go on behind a bare "*.example.com". It reads a copy instead, in which a letter stands there,
+ * so that this mistake, which people make in each of their wildcards, hides no other one. The text is refused either
+ * way. */
 static void
 parse_past_stars(struct parse *p, const char *text, size_t len, const char *file)
 {

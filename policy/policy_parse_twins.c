@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The same rule twice in one text.
  *
- * Mostly that is no mistake worth a word: lists are put together from others. But what a rule has used up is counted by its
- * text (snapshot_rule_id), so two with the same text would share one count: "uses: 3" twice is three uses, or six, as
- * somebody else reads it. So where both count, they are an error. */
+ * Mostly that is no mistake worth a word: lists are put together from others. But what a rule has used up is counted by
+ * its text (snapshot_rule_id), so two with the same text would share one count: "uses: 3" twice is three uses, or six,
+ * as somebody else reads it. So where both count, they are an error. */
 #include "policy/policy_parse.h"
 
 #include <stdlib.h>

@@ -19,14 +19,14 @@ struct preset_dirs {
 	size_t count;
 };
 
-/* chosen (an option or a variable; may be NULL) is then the only directory, and must exist. Otherwise those of these that
- * exist: share/postern/presets beside the program's own directory, configs/presets beside it (a build tree), and
+/* chosen (an option or a variable; may be NULL) is then the only directory, and must exist. Otherwise those of these
+ * that exist: share/postern/presets beside the program's own directory, configs/presets beside it (a build tree), and
  * /usr/share/postern/presets. None at all is no error: then no preset is found. 0, or -1 with an error. */
 int preset_dirs_open(const char *chosen, struct preset_dirs *ret_dirs, struct error *err);
 void preset_dirs_close(struct preset_dirs *dirs); /* accepts a zeroed one */
 
-/* Read and parse preset NAME; its rules' origins are "preset:NAME.yaml:LINE". dirs may be NULL. ERROR_NOT_FOUND with the
- * presets there are when there is none; ERROR_POLICY when it is malformed or has another name. */
+/* Read and parse preset NAME; its rules' origins are "preset:NAME.yaml:LINE". dirs may be NULL. ERROR_NOT_FOUND with
+ * the presets there are when there is none; ERROR_POLICY when it is malformed or has another name. */
 int preset_read(const struct preset_dirs *dirs, const char *name, struct policy *ret_policy, struct error *err);
 
 /* The text of preset NAME, as it is (owned by the caller, NUL-terminated), for showing. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Numbers as people write them in a policy: counts, sizes, durations, points in time. Strict: one spelling is one value,
- * no sign, no leading zero, no space, no locale. */
+/* Numbers as people write them in a policy: counts, sizes, durations, points in time. Strict: one spelling is one
+ * value, no sign, no leading zero, no space, no locale. */
 #ifndef POSTERN_POLICY_QUANTITY_H
 #define POSTERN_POLICY_QUANTITY_H
 

@@ -4,8 +4,9 @@
  * Theory of operation. Per family and protocol each rule is a few boxes: an interval of addresses times one of ports
  * (spans). The ports at which any span begins or ends cut the port axis into steps, within which nothing changes; for
  * each step the allow intervals are united, those of the bounds and the deny intervals likewise, and then cut and taken
- * from each other in one pass each, since spans stay sorted by address. An interval that the step before had too is grown along the ports instead of
- * being repeated. Distinct steps, protocols and families cannot overlap, so the result is disjoint by construction. */
+ * from each other in one pass each, since spans stay sorted by address. An interval that the step before had too is
+ * grown along the ports instead of being repeated. Distinct steps, protocols and families cannot overlap, so the result
+ * is disjoint by construction. */
 #include "policy/ranges.h"
 
 #include <netinet/in.h>

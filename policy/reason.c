@@ -40,7 +40,8 @@ static const struct reason_row reasons[] = {
     [REASON_AUDIT_UNAVAILABLE] = {"audit_unavailable", "the audit log cannot be written"},
     [REASON_INTERNAL_ERROR] = {"internal_error", "the gateway failed"},
     [REASON_LIMIT_DOWNLOAD] = {"limit_download", "the limit of bytes received is reached"},
-    [REASON_PLACE_UNKNOWN] = {"place_unknown", "the policy denies countries or networks, and this address's is not known"},
+    [REASON_PLACE_UNKNOWN] = {"place_unknown",
+	"the policy denies countries or networks, and this address's is not known"},
 };
 static_assert(COUNT(reasons) == REASON_MAX, "one row per reason");
 

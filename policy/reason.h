@@ -14,17 +14,17 @@ enum verdict {
 /* Stored as numbers: append only. */
 enum reason {
 	REASON_ALLOWED = 0,
-	REASON_NO_RULE,        /* no rule allows this name or address on this port */
-	REASON_RULE_DENY,      /* a deny rule matched */
-	REASON_NEVER_ADDRESS,  /* the address is on the never list (private, metadata, the host itself, ...) */
-	REASON_NEVER_NAME,     /* the name is on the never list */
-	REASON_NOT_LEASED,     /* this sandbox did not resolve an allowed name to this address */
-	REASON_DNS_DENIED,     /* the question may not be asked: message or class is out of order */
-	REASON_DNS_REBIND,     /* an allowed name answered with a never-list address */
-	REASON_DNS_TYPE,       /* the query type is not served */
+	REASON_NO_RULE,       /* no rule allows this name or address on this port */
+	REASON_RULE_DENY,     /* a deny rule matched */
+	REASON_NEVER_ADDRESS, /* the address is on the never list (private, metadata, the host itself, ...) */
+	REASON_NEVER_NAME,    /* the name is on the never list */
+	REASON_NOT_LEASED,    /* this sandbox did not resolve an allowed name to this address */
+	REASON_DNS_DENIED,    /* the question may not be asked: message or class is out of order */
+	REASON_DNS_REBIND,    /* an allowed name answered with a never-list address */
+	REASON_DNS_TYPE,      /* the query type is not served */
 	REASON_SNI_MISSING,
-	REASON_SNI_MISMATCH,   /* SNI names something this sandbox did not resolve to that address, or is no host name */
-	REASON_ECH,            /* encrypted ClientHello under "ech: deny" */
+	REASON_SNI_MISMATCH, /* SNI names something this sandbox did not resolve to that address, or is no host name */
+	REASON_ECH,          /* encrypted ClientHello under "ech: deny" */
 	REASON_TLS_MALFORMED,
 	REASON_HOST_MISMATCH,  /* HTTP Host or authority, likewise */
 	REASON_HTTP_MALFORMED, /* framing or syntax that two parsers may read in two ways */
@@ -42,7 +42,7 @@ enum reason {
 	REASON_AUDIT_UNAVAILABLE,
 	REASON_INTERNAL_ERROR,
 	REASON_LIMIT_DOWNLOAD,
-	REASON_PLACE_UNKNOWN,  /* a deny rule is about countries or networks, and the address's is not known */
+	REASON_PLACE_UNKNOWN, /* a deny rule is about countries or networks, and the address's is not known */
 	REASON_MAX
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One rule: reading its word form strictly, printing it, comparing it.
  *
- * Patterns are a whole leftmost "*" and nothing else; what a rule may say beyond its form is rule_check.c's. Texts are (pointer, length) throughout and
- * every complaint names the remedy. */
+ * Patterns are a whole leftmost "*" and nothing else; what a rule may say beyond its form is rule_check.c's. Texts are
+ * (pointer, length) throughout and every complaint names the remedy. */
 #include "policy/rule.h"
 
 #include "policy/country.h"

@@ -51,7 +51,7 @@ struct rule {
 	uint8_t proto;        /* IPPROTO_TCP or IPPROTO_UDP; 0 in a deny rule without ports: everything */
 	uint8_t range_count;  /* 0: allow = 80 and 443 for a host (a cidr must say); deny = every port */
 	struct port_range ranges[RULE_RANGES_MAX]; /* sorted, not overlapping */
-	int64_t expires_us;      /* microseconds since the epoch: from then on it is no rule; 0: never */
+	int64_t expires_us;       /* microseconds since the epoch: from then on it is no rule; 0: never */
 	uint32_t expires_after_s; /* "expires: 2h", not yet counted from anywhere (policy_resolve); 0: not relative */
 	uint32_t uses;            /* allow: connections it is good for; 0: any number */
 	struct limits limits;     /* allow: of this rule's connections; only kinds that limit_kind_is_of_rules */
@@ -64,8 +64,9 @@ int rule_parse(enum rule_action action, const char *word, struct rule *ret_rule,
 /* Checks shared by the word form and YAML: never list, ports, UDP 443 and 53, limits. Returns 0 or -1. */
 int rule_check(const struct rule *rule, struct error *err);
 
-/* The parts of YAML's entries. text is a host name or "*." and one; an address or a prefix; "KP"; "64500"; "22" or "8000-8010" (added to
- * the ranges that are there, kept sorted and merged). 0 or -1 with a text that says how to mend it. */
+/* The parts of YAML's entries. text is a host name or "*." and one; an address or a prefix; "KP"; "64500"; "22" or
+ * "8000-8010" (added to the ranges that are there, kept sorted and merged). 0 or -1 with a text that says how to mend
+ * it. */
 int rule_set_host(struct rule *rule, const char *text, size_t len, struct error *err);
 int rule_set_cidr(struct rule *rule, const char *text, size_t len, struct error *err);
 int rule_set_country(struct rule *rule, const char *text, size_t len, struct error *err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What a rule may say: a rule that cannot apply, or that opens more than anybody can mean, is refused when it is read and
- * not ignored when traffic comes. That is what is on the never list, ports that never leave (53, UDP 443), wildcards
- * over the names of strangers, names made to be mistaken for others. The compiler asks again, so that no path around the parser leads to the data path. */
+/* What a rule may say: a rule that cannot apply, or that opens more than anybody can mean, is refused when it is read
+ * and not ignored when traffic comes. That is what is on the never list, ports that never leave (53, UDP 443),
+ * wildcards over the names of strangers, names made to be mistaken for others. The compiler asks again, so that no path
+ * around the parser leads to the data path. */
 #include "policy/lookalike.h"
 #include "policy/rule.h"
 #include "policy/shared.h"

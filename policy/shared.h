@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a name's registration says: whose names lie below it, and what else a person should know who allows it.
  *
- * From the Public Suffix List as compiled into libpsl, from policy/shared_hosts.csv (object stores and the like that the
- * list lacks) and from policy/noted_names.csv. No file is read. */
+ * From the Public Suffix List as compiled into libpsl, from policy/shared_hosts.csv (object stores and the like that
+ * the list lacks) and from policy/noted_names.csv. No file is read. */
 #ifndef POSTERN_POLICY_SHARED_H
 #define POSTERN_POLICY_SHARED_H
 
@@ -27,8 +27,8 @@ enum shared_span shared_span_of(const struct name *name, const char **ret_what);
  * below its own.) */
 bool shared_is_apex(const struct name *name);
 
-/* The ending of the name that is registered, private suffixes counted ("example.co.uk", "alice.github.io"): a pointer into
- * name->text, which is the whole name where the list knows no such ending. */
+/* The ending of the name that is registered, private suffixes counted ("example.co.uk", "alice.github.io"): a pointer
+ * into name->text, which is the whole name where the list knows no such ending. */
 const char *shared_registered(const struct name *name);
 
 /* Date of the suffix list. */

@@ -7,9 +7,9 @@
  *
  * Precedence: never list, then deny, then allow; order within the text does not matter. An empty policy allows nothing.
  *
- * Time is an argument (now_us, microseconds since the epoch, clock_real_us): a rule past its deadline is no rule. Of the
- * rules that allow something, one without deadline and count is named before one with, so that a grant is not used up by
- * what is allowed anyway. */
+ * Time is an argument (now_us, microseconds since the epoch, clock_real_us): a rule past its deadline is no rule. Of
+ * the rules that allow something, one without deadline and count is named before one with, so that a grant is not used
+ * up by what is allowed anyway. */
 #ifndef POSTERN_POLICY_SNAPSHOT_H
 #define POSTERN_POLICY_SNAPSHOT_H
 
@@ -57,12 +57,13 @@ struct addr_range {
 };
 
 /* Compile to a sealed memfd (all four seals). Relative expiries and includes must be resolved (policy_resolve,
- * policy/layers.h); a policy that still has some is refused. Returns the descriptor (caller owns) or -1 with ERROR_POLICY/ERROR_LIMIT. */
+ * policy/layers.h); a policy that still has some is refused. Returns the descriptor (caller owns) or -1 with
+ * ERROR_POLICY/ERROR_LIMIT. */
 int snapshot_compile(const struct policy *policy, struct error *err);
 
-/* Map and verify; or, when this process has the same memfd mapped and verified already, share that. The descriptor may be
- * closed afterwards. NULL with ERROR_CORRUPT when anything is out of bounds or the memfd is not sealed. To be called on
- * one thread of a process only, like snapshot_free. */
+/* Map and verify; or, when this process has the same memfd mapped and verified already, share that. The descriptor may
+ * be closed afterwards. NULL with ERROR_CORRUPT when anything is out of bounds or the memfd is not sealed. To be called
+ * on one thread of a process only, like snapshot_free. */
 struct snapshot *snapshot_open(int fd, struct error *err);
 void snapshot_free(struct snapshot *snapshot);
 
@@ -121,14 +122,14 @@ struct decision snapshot_decide_dns(const struct snapshot *snapshot, const struc
 size_t snapshot_host_ports(
     const struct snapshot *snapshot, const struct name *name, struct proto_port *ret_ports, size_t max, int64_t now_us);
 
-/* What address rules say: ALLOWED by an allow cidr, DENIED with RULE_DENY by a deny cidr or NEVER_ADDRESS, else NO_RULE.
- * A deny here also beats a name's allow: callers ask this first, then the name. */
+/* What address rules say: ALLOWED by an allow cidr, DENIED with RULE_DENY by a deny cidr or NEVER_ADDRESS, else
+ * NO_RULE. A deny here also beats a name's allow: callers ask this first, then the name. */
 struct decision snapshot_decide_addr(
     const struct snapshot *snapshot, const struct addr *addr, uint8_t proto, uint16_t port, int64_t now_us);
 
-/* What rules of place say about an address that is there: DENIED with RULE_DENY; with PLACE_UNKNOWN, when a rule is about
- * a country (a network) on this port and the address's is not known, because it could be that one; with NO_RULE when
- * none is about it (they allow nothing). Beats every allow, as any deny does. */
+/* What rules of place say about an address that is there: DENIED with RULE_DENY; with PLACE_UNKNOWN, when a rule is
+ * about a country (a network) on this port and the address's is not known, because it could be that one; with NO_RULE
+ * when none is about it (they allow nothing). Beats every allow, as any deny does. */
 struct decision snapshot_decide_place(
     const struct snapshot *snapshot, const struct addr_place *place, uint8_t proto, uint16_t port, int64_t now_us);
 /* Both: a deny of snapshot_decide_addr, else of snapshot_decide_place, else what the former says. */
@@ -144,8 +145,8 @@ snapshot_needs_place(const struct snapshot *snapshot)
 }
 
 /* The kernel's interval elements (allow rules with a deadline included: behind it, what comes through is refused by
- * snapshot_decide_addr; deny rules with one not, as what they shut is to open) and the UDP ports that need sockets. Under
- * mode: learn every public address, TCP, is among the former, as far as it is learnable. */
+ * snapshot_decide_addr; deny rules with one not, as what they shut is to open) and the UDP ports that need sockets.
+ * Under mode: learn every public address, TCP, is among the former, as far as it is learnable. */
 const struct addr_range *snapshot_ranges(const struct snapshot *snapshot, size_t *ret_count);
 const uint16_t *snapshot_udp_ports(const struct snapshot *snapshot, size_t *ret_count);
 

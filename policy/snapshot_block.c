@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Mapped once in a process, however many sandboxes go by it.
  *
- * Theory of operation. The seals come first: once the four are on, nobody can change a byte between check and use. So what
- * was checked once stays good as long as it is mapped, and a descriptor of the same memfd gets the mapping that is there,
- * unchecked and uncopied: a thousand sandboxes with one policy cost one block, and one look at it. A memfd is known by
- * inode number, size and time of its last change. The number alone would not do, as the kernel's counter for it comes round
- * after 2^32 files; nobody can set the time.
+ * Theory of operation. The seals come first: once the four are on, nobody can change a byte between check and use. So
+ * what was checked once stays good as long as it is mapped, and a descriptor of the same memfd gets the mapping that is
+ * there, unchecked and uncopied: a thousand sandboxes with one policy cost one block, and one look at it. A memfd is
+ * known by inode number, size and time of its last change. The number alone would not do, as the kernel's counter for
+ * it comes round after 2^32 files; nobody can set the time.
  *
  * The blocks of a process are in one tree, without a lock: every role opens snapshots on one thread only. */
 #include "policy/snapshot_format.h"

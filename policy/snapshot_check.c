@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Verifying a block that somebody else made, and that nobody can change any more (snapshot_block.c).
  *
- * Theory of operation. The header's sections must lie within the block; then each rule must be one that the compiler could have written
- * (canonical name, real prefix, ports in order, offsets inside their pools); then each table must find every rule of its
- * kind exactly once and within SNAP_PROBE_MAX steps; last, ranges and UDP ports are derived again and compared. After
- * that no decision can leave the block or fail to end, and none needs a check. Any doubt is ERROR_CORRUPT. */
+ * Theory of operation. The header's sections must lie within the block; then each rule must be one that the compiler
+ * could have written (canonical name, real prefix, ports in order, offsets inside their pools); then each table must
+ * find every rule of its kind exactly once and within SNAP_PROBE_MAX steps; last, ranges and UDP ports are derived
+ * again and compared. After that no decision can leave the block or fail to end, and none needs a check. Any doubt is
+ * ERROR_CORRUPT. */
 #include "policy/snapshot_format.h"
 
 #include <openssl/crypto.h>
@@ -197,7 +198,8 @@ rule_is_sound(const struct snap_view *view, uint32_t index)
 	return ports_are_sound(view, rule) && terms_are_sound(view, rule) && target_is_sound(view, rule);
 }
 
-/* A lookup of the slot's key ends at this very slot: not later than SNAP_PROBE_MAX steps, past no hole, past no twin. */
+/* A lookup of the slot's key ends at this very slot: not later than SNAP_PROBE_MAX steps, past no hole, past no twin.
+ */
 static bool
 slot_is_found(const struct snap_view *view, size_t kind, uint32_t at)
 {
@@ -221,8 +223,8 @@ slot_is_found(const struct snap_view *view, size_t kind, uint32_t at)
 	return false;
 }
 
-/* Each chain holds rules of one key only, no two chains have the same key, chains rise: so no rule is in two places, and
- * when as many are reached as there are of this kind, none is in no place. */
+/* Each chain holds rules of one key only, no two chains have the same key, chains rise: so no rule is in two places,
+ * and when as many are reached as there are of this kind, none is in no place. */
 static int
 table_check(const struct snap_view *view, size_t kind, struct error *err)
 {
@@ -286,7 +288,8 @@ block_check(struct snapshot *s, struct error *err)
 	return derived_check(s, err);
 }
 
-/* What questions have to look at: which prefix lengths, the longest first; whether there are deadlines, places, counts. */
+/* What questions have to look at: which prefix lengths, the longest first; whether there are deadlines, places, counts.
+ */
 static void
 rules_note(struct snapshot *s)
 {

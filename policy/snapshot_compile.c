@@ -252,7 +252,8 @@ settings_put(struct compile *c)
 	}
 }
 
-/* Enter a rule into its kind's table: a new key takes a slot, a known one gets a longer chain. False: too many steps. */
+/* Enter a rule into its kind's table: a new key takes a slot, a known one gets a longer chain. False: too many steps.
+ */
 static bool
 table_add(struct compile *c, uint32_t index)
 {

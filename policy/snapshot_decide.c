@@ -241,8 +241,9 @@ snapshot_decide_addr(const struct snapshot *s, const struct addr *addr, uint8_t 
 	return snap_heads_decide(s, &heads, proto, port, now_us);
 }
 
-/* The first live rule of a kind that is about this port, whatever its place, from the kind's first one on; SNAPSHOT_NO_RULE:
- * none. Mostly that one is it: a guest can ask this often, by a name with many addresses that nobody knows the place of. */
+/* The first live rule of a kind that is about this port, whatever its place, from the kind's first one on;
+ * SNAPSHOT_NO_RULE: none. Mostly that one is it: a guest can ask this often, by a name with many addresses that nobody
+ * knows the place of. */
 static uint32_t
 place_rule_any(
     const struct snapshot *s, enum snap_kind kind, uint32_t first, uint8_t proto, uint16_t port, int64_t now_us)

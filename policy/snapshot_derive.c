@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What follows from a block's rules: hashes, keys, UDP ports, address ranges. The maker stores it, and each reader works
- * it out again and compares, so that a block can state rules and nothing that contradicts them. */
+/* What follows from a block's rules: hashes, keys, UDP ports, address ranges. The maker stores it, and each reader
+ * works it out again and compares, so that a block can state rules and nothing that contradicts them. */
 #include "policy/snapshot_format.h"
 
 #include "policy/ranges.h"

@@ -2,9 +2,9 @@
 /* Private to snapshot_*.c: how a compiled policy lies in memory, and what its maker and its readers both derive.
  *
  * The block is one header, then sections at offsets that are multiples of SNAP_ALIGN, in native byte order: it never
- * leaves the machine. Rules are records of fixed size that point into pools of port ranges, limits and strings. One hash
- * table for each kind of rule (exact host, wildcard host, host with subdomains, prefix, country, ASN) leads to the first
- * rule of each key; rules of the same key are chained by rising index, so that a chain ends. */
+ * leaves the machine. Rules are records of fixed size that point into pools of port ranges, limits and strings. One
+ * hash table for each kind of rule (exact host, wildcard host, host with subdomains, prefix, country, ASN) leads to the
+ * first rule of each key; rules of the same key are chained by rising index, so that a chain ends. */
 #ifndef POSTERN_POLICY_SNAPSHOT_FORMAT_H
 #define POSTERN_POLICY_SNAPSHOT_FORMAT_H
 

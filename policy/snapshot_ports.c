@@ -189,7 +189,8 @@ set_list(const struct snapshot *s, const struct name_rules *rules, uint8_t proto
 	return count;
 }
 
-/* Learning needs a lease to know a connection's name: the ports that hosts have by default, or all within the bounds. */
+/* Learning needs a lease to know a connection's name: the ports that hosts have by default, or all within the bounds.
+ */
 static void
 learn_ports_add(const struct snapshot *s, struct name_rules *rules)
 {

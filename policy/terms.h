@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What a policy says besides targets, in words: the terms of a rule, and the settings of the sandbox as a whole. Whoever
- * shows or compares policies says it in these words, so that nothing of a policy is left out of a comparison. */
+/* What a policy says besides targets, in words: the terms of a rule, and the settings of the sandbox as a whole.
+ * Whoever shows or compares policies says it in these words, so that nothing of a policy is left out of a comparison.
+ */
 #ifndef POSTERN_POLICY_TERMS_H
 #define POSTERN_POLICY_TERMS_H
 
@@ -18,8 +19,8 @@ struct terms {
 
 void terms_of_rule(const struct snapshot *snapshot, uint32_t rule, struct terms *ret_terms);
 
-/* "until 2026-12-01T10:00:00Z, 3 uses, upload 100KiB (soft 50KiB)"; "" when there are none. The soft limit only where it
- * is not the one that follows from the hard one. */
+/* "until 2026-12-01T10:00:00Z, 3 uses, upload 100KiB (soft 50KiB)"; "" when there are none. The soft limit only where
+ * it is not the one that follows from the hard one. */
 const char *terms_format(const struct terms *terms, char ret_text[TERMS_TEXT_MAX]);
 
 /* A rule with its terms: "allow example.com until 2026-12-01T10:00:00Z". */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. A namespace has no uplink and forwards nothing, so no order of removal opens a way out. Removing
- * is dropping the last reference: the kernel then takes the table and the addresses apart in its own time. The device is
- * deleted where somebody would miss that: a TAP that a VMM still holds open would keep the namespace alive (its
+ * is dropping the last reference: the kernel then takes the table and the addresses apart in its own time. The device
+ * is deleted where somebody would miss that: a TAP that a VMM still holds open would keep the namespace alive (its
  * descriptor refers to it), and a container's eth0 is in the way of its next attach for as long as anything does (the
  * gateway's log outlives its sandbox by a moment). What waits for RCU is done by a thread of its own, since the keeper
  * serves others meanwhile. */
@@ -114,8 +114,8 @@ tap_detach(struct tap *tap, bool keep)
 	detach_finish_later(tap);
 }
 
-/* Nothing is known of the sandbox but its name: a container's device, whose name is always the same, is found and deleted as
- * in tap_detach; all else goes in its own time. */
+/* Nothing is known of the sandbox but its name: a container's device, whose name is always the same, is found and
+ * deleted as in tap_detach; all else goes in its own time. */
 void
 tap_forget(const char *name, const char *netns_dir)
 {

@@ -5,8 +5,8 @@
  * hashed (names, handles, hooks, policies, flags, in order). A rule that was replaced has another handle. The constant
  * sets cannot be changed while rules use them, and lease elements may be, by us.
  *
- * When a foreign transaction came between two of ours, the counts differ and the listing decides. After a transaction of
- * which we cannot know whether the kernel counted it, it decides as well. */
+ * When a foreign transaction came between two of ours, the counts differ and the listing decides. After a transaction
+ * of which we cannot know whether the kernel counted it, it decides as well. */
 #include "tap/attr.h"
 #include "tap/nft.h"
 #include "tap/ruleset.h"

@@ -41,8 +41,8 @@ int link_add_tap(const char *name, uid_t owner_uid, gid_t owner_gid, struct erro
  * ERROR_EXISTS when a name is taken. */
 int link_add_veth(
     int rtnl, const char *name, int peer_netns_fd, const char *peer_name, const uint8_t peer_mac[6], struct error *err);
-/* Waits for RCU (some 20 ms). One that is gone is deleted: a veth goes when its peer's namespace does, when the kernel has
- * time. */
+/* Waits for RCU (some 20 ms). One that is gone is deleted: a veth goes when its peer's namespace does, when the kernel
+ * has time. */
 int link_delete(int rtnl, uint32_t ifindex, struct error *err);
 
 int link_set_mac(int rtnl, uint32_t ifindex, const uint8_t mac[6], struct error *err);

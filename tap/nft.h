@@ -116,8 +116,8 @@ void nft_rule_cmp_be16(struct nft_rule *rule, uint32_t op, uint32_t sreg, uint16
 void nft_rule_mask(struct nft_rule *rule, uint32_t reg, const void *mask, uint32_t len);
 void nft_rule_immediate(struct nft_rule *rule, uint32_t dreg, const void *bytes, uint32_t len);
 void nft_rule_lookup(struct nft_rule *rule, const char *set, uint32_t sreg);
-/* Add the address, port or whatever is in sreg to a set with NFT_SET_EVAL and NFT_SET_TIMEOUT, or start its time anew. No match
- * when the set is full. */
+/* Add the address, port or whatever is in sreg to a set with NFT_SET_EVAL and NFT_SET_TIMEOUT, or start its time anew.
+ * No match when the set is full. */
 void nft_rule_remember(struct nft_rule *rule, const char *set, uint32_t sreg, uint64_t timeout_ms);
 /* The packet belongs to a socket of this namespace that has IP(V6)_TRANSPARENT set. */
 void nft_rule_socket_transparent(struct nft_rule *rule, uint32_t dreg);

@@ -9,8 +9,8 @@
 
 /* Broadcast and multicast: of class never, and not answered. */
 #define REFUSE_CAST "refuse_cast"
-/* Too much neighbour discovery: of class ICMP. Its sender may be any link-local address, and an answer to each would make
- * the entries in the neighbour table that the limit is there to prevent. */
+/* Too much neighbour discovery: of class ICMP. Its sender may be any link-local address, and an answer to each would
+ * make the entries in the neighbour table that the limit is there to prevent. */
 #define REFUSE_NDP "refuse_ndp"
 
 /* The chain that refuses as a class (goto it), and the class's counter object; the same in both tables. */

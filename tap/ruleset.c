@@ -10,8 +10,8 @@
  *   1. only the guest's device, only unicast frames; neighbour discovery
  *   2. only the guest's own addresses, no IPv4 options, no IPv6 extension headers
  *   3. port 53 to any address, when a transparent socket of ours is there: baked images name private resolvers
- *   4. a bounded echo of the gateway itself; and port unreachable for an answer or a relayed datagram that came when the
- *      client was gone already: what every operating system says of itself, and no attempt to reach anything, so it is
+ *   4. a bounded echo of the gateway itself; and port unreachable for an answer or a relayed datagram that came when
+ * the client was gone already: what every operating system says of itself, and no attempt to reach anything, so it is
  *      dropped without a word, at a bounded rate
  *   5. the never list (with the guest's subnet, so the gateway's addresses too): refused
  *   6. a bare SYN to a lease or an allowed range: to the transparent listener

@@ -21,8 +21,8 @@
 int ruleset_load(struct tap *tap, struct error *err);
 /* Do the kernel's tables look as they did right after ruleset_load? */
 bool ruleset_intact(struct tap *tap);
-/* Note that a transaction of our own went through. certain: it changed something. One that only empties sets may find them
- * empty; to the kernel that is no transaction, and counting it would hide the next one of somebody else. */
+/* Note that a transaction of our own went through. certain: it changed something. One that only empties sets may find
+ * them empty; to the kernel that is no transaction, and counting it would hide the next one of somebody else. */
 void ruleset_committed(struct tap *tap, bool certain);
 
 /* Add both tables to a batch. */

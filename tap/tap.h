@@ -31,15 +31,15 @@ enum tap_kind { TAP_KIND_TAP, TAP_KIND_NETNS };
 struct tap_config {
 	char name[TAP_NAME_MAX];
 	enum tap_kind kind;
-	char ifname[IFNAMSIZ];    /* TAP: device inside our namespace ("tap0"); NETNS: in the container ("eth0") */
-	uid_t owner_uid;          /* TAP: who may open it; (uid_t)-1: root only */
+	char ifname[IFNAMSIZ]; /* TAP: device inside our namespace ("tap0"); NETNS: in the container ("eth0") */
+	uid_t owner_uid;       /* TAP: who may open it; (uid_t)-1: root only */
 	gid_t owner_gid;
-	uint8_t guest_mac[6];     /* all zero: choose 06:00:<guest4> (TAP), or the veth's own (NETNS) */
+	uint8_t guest_mac[6];         /* all zero: choose 06:00:<guest4> (TAP), or the veth's own (NETNS) */
 	struct addr guest4, gateway4; /* same subnet of bits4 */
 	uint8_t bits4;
 	struct addr guest6, gateway6; /* same subnet of bits6; both of family 0: IPv6 off */
 	uint8_t bits6;
-	int netns_fd;             /* NETNS: the container's namespace, owned by the caller; else -1 */
+	int netns_fd; /* NETNS: the container's namespace, owned by the caller; else -1 */
 };
 
 /* Default addressing: 172.16.0.2/30 behind .1, fd70:6f73:7465:726e::2/64 behind ::1. */
@@ -51,22 +51,25 @@ int tap_config_check(const struct tap_config *config, struct error *err);
 /* Sockets that the gateway serves; each is made inside the sandbox's namespace, non-blocking, CLOEXEC, transparent.
  * Those of IPv6 are there when the sandbox has none, too. */
 enum tap_socket {
-	TAP_SOCKET_DNS_UDP4, TAP_SOCKET_DNS_UDP6, /* bound to any:53, IP_PKTINFO on */
-	TAP_SOCKET_DNS_TCP4, TAP_SOCKET_DNS_TCP6, /* listening on any:53 */
-	TAP_SOCKET_TCP4, TAP_SOCKET_TCP6,         /* transparent listeners (TPROXY); getsockname of an accepted
-	                                           * socket is the original destination */
-	TAP_SOCKET_NFLOG,                         /* nfnetlink socket bound to the sandbox's log group */
+	TAP_SOCKET_DNS_UDP4,
+	TAP_SOCKET_DNS_UDP6, /* bound to any:53, IP_PKTINFO on */
+	TAP_SOCKET_DNS_TCP4,
+	TAP_SOCKET_DNS_TCP6, /* listening on any:53 */
+	TAP_SOCKET_TCP4,
+	TAP_SOCKET_TCP6,  /* transparent listeners (TPROXY); getsockname of an accepted
+			   * socket is the original destination */
+	TAP_SOCKET_NFLOG, /* nfnetlink socket bound to the sandbox's log group */
 	TAP_SOCKET_MAX
 };
 
 /* Named counters in the table; each refusal rule counts before its (rate-limited) log. */
 enum tap_counter {
-	TAP_COUNTER_SPOOFED,  /* source address, source MAC, VLAN, foreign EtherType */
-	TAP_COUNTER_NEVER,    /* never-list destination */
-	TAP_COUNTER_TCP,      /* bare SYN to an address without a lease, or any other stray TCP */
+	TAP_COUNTER_SPOOFED, /* source address, source MAC, VLAN, foreign EtherType */
+	TAP_COUNTER_NEVER,   /* never-list destination */
+	TAP_COUNTER_TCP,     /* bare SYN to an address without a lease, or any other stray TCP */
 	TAP_COUNTER_UDP,
 	TAP_COUNTER_ICMP,
-	TAP_COUNTER_PROTO,    /* any other IP protocol */
+	TAP_COUNTER_PROTO, /* any other IP protocol */
 	TAP_COUNTER_MAX
 };
 
@@ -83,8 +86,8 @@ struct tap_lease {
  * there from an earlier run of this daemon, the namespace and its device are taken over: table replaced in one
  * transaction, sets empty, sockets new. Without adopt an existing file is ERROR_EXISTS. On success *ret_tap is set; on
  * failure nothing is left behind. */
-int tap_attach(const struct tap_config *config, const char *netns_dir, bool adopt, struct tap **ret_tap,
-    struct error *err);
+int tap_attach(
+    const struct tap_config *config, const char *netns_dir, bool adopt, struct tap **ret_tap, struct error *err);
 
 /* Hand out a socket: the caller dup()s or sends it; the tap keeps its own so that a gateway can be restarted. */
 int tap_socket(const struct tap *tap, enum tap_socket which);
@@ -122,8 +125,8 @@ int tap_counters(struct tap *tap, uint64_t ret_totals[TAP_COUNTER_MAX], struct e
 bool tap_intact(struct tap *tap);
 int tap_repair(struct tap *tap, struct error *err);
 
-/* How many sockets there are in the namespace, of any kind and whoever made them: the kernel's own count, which costs the
- * same however many the machine has. */
+/* How many sockets there are in the namespace, of any kind and whoever made them: the kernel's own count, which costs
+ * the same however many the machine has. */
 int tap_socket_count(struct tap *tap, size_t *ret_count, struct error *err);
 /* Are there sockets in the namespace other than those the tap made and those accepted from them (sock_diag)? The kernel
  * looks through all TCP and UDP sockets of the machine for that: most of a millisecond, and more on a busy one. */
@@ -146,8 +149,8 @@ struct tap_host_resolver {
 	struct addr addr;
 	uint16_t port;
 };
-int tap_host_chain_set(const char *table_name, uid_t uid, const struct tap_host_resolver *resolvers, size_t count,
-    struct error *err);
+int tap_host_chain_set(
+    const char *table_name, uid_t uid, const struct tap_host_resolver *resolvers, size_t count, struct error *err);
 int tap_host_chain_remove(const char *table_name, struct error *err);
 bool tap_host_chain_present(const char *table_name);
 

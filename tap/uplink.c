@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A sandbox in a namespace that has an uplink already would be no sandbox: all promises hold for packets that come to us,
- * and those that leave by another device do not. So a namespace is attached only when nothing in it leads elsewhere: lo,
- * our own device, and kinds that end inside the namespace. What others have a far end that may be anywhere: a veth's in
- * another namespace, a TAP's in a process (slirp4netns, pasta), a tunnel's or WireGuard's in the namespace it was made in.
+/* A sandbox in a namespace that has an uplink already would be no sandbox: all promises hold for packets that come to
+ * us, and those that leave by another device do not. So a namespace is attached only when nothing in it leads
+ * elsewhere: lo, our own device, and kinds that end inside the namespace. What others have a far end that may be
+ * anywhere: a veth's in another namespace, a TAP's in a process (slirp4netns, pasta), a tunnel's or WireGuard's in the
+ * namespace it was made in.
  *
  * Looked at when a sandbox is made, not when it is adopted: by then the guest may have made devices of its own, none of
  * which can lead out. */
@@ -25,8 +26,8 @@
 
 /* Cannot be moved between namespaces, or lead nowhere. */
 static const char *const uplink_harmless_kinds[] = {"bridge", "dummy", "ifb", "nlmon"};
-/* The kernel puts these into every new namespace when their modules are loaded. A tunnel that is made by hand cannot have
- * such a name there. */
+/* The kernel puts these into every new namespace when their modules are loaded. A tunnel that is made by hand cannot
+ * have such a name there. */
 static const char *const uplink_fallback_names[] = {
     "sit0", "tunl0", "ip6tnl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "ip6gre0"};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What evidence costs: writing a log with its chain and seals, and verifying it. Prints figures beside what they ought to be;
- * exits with 1 when one is missed. Not a test: a busy machine may miss them.
+/* What evidence costs: writing a log with its chain and seals, and verifying it. Prints figures beside what they ought
+ * to be; exits with 1 when one is missed. Not a test: a busy machine may miss them.
  *
  *   audit_bench [DIR]   where the log is made, and removed; default /var/tmp */
 #include "audit/store.h"

@@ -221,8 +221,8 @@ fill_sandboxes(struct fill *fill)
 	}
 }
 
-/* Take the indexes of the rows away and return the statements that make them again: sorted at the end, they take a tenth of
- * the time. The caller frees. */
+/* Take the indexes of the rows away and return the statements that make them again: sorted at the end, they take a
+ * tenth of the time. The caller frees. */
 static inline char *
 fill_drop_indexes(struct fill *fill)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How long the usual questions to a large audit log take. Makes a file of AUDIT_BENCH_ROWS rows (1000000) in
  * AUDIT_BENCH_DIR (/var/tmp), 1,000 sandboxes and 30 days, asks it, and removes it; AUDIT_BENCH_KEEP=1 keeps it. Each
- * question is asked once cold (the file dropped from the page cache) and then warm. Exits with 1 when a warm one took more
- * than a second; those that no index leads to are shown without that. */
+ * question is asked once cold (the file dropped from the page cache) and then warm. Exits with 1 when a warm one took
+ * more than a second; those that no index leads to are shown without that. */
 #include "tests/bench/audit_fill.h"
 
 #include "audit/query.h"

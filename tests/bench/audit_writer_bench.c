@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the audit log's writer does, and what readers and indexes cost it: processor time for a row in batches, with and
- * without each index in turn, and how long the commit of one row takes, alone and while a reader goes through the whole log
- * over and over. The machine may be shared: each index's figure is the median of its ratios to the run with all of them that
- * came just before. Files in AUDIT_BENCH_DIR (/var/tmp), removed at the end. Figures only: nothing is missed. */
+ * without each index in turn, and how long the commit of one row takes, alone and while a reader goes through the whole
+ * log over and over. The machine may be shared: each index's figure is the median of its ratios to the run with all of
+ * them that came just before. Files in AUDIT_BENCH_DIR (/var/tmp), removed at the end. Figures only: nothing is missed.
+ */
 #include "audit/query.h"
 #include "audit/store.h"
 
@@ -124,7 +125,8 @@ open_store(void)
 	return store;
 }
 
-/* The writer's own processor time for each row and its end; waiting for the disk and for other processes does not count. */
+/* The writer's own processor time for each row and its end; waiting for the disk and for other processes does not
+ * count. */
 static double
 cpu_us_a_row(struct store *store)
 {
@@ -216,7 +218,8 @@ remove_files(void)
 	counter = 0;
 }
 
-/* Processor time for a row in a fresh database without these indexes. They go when it is open: opening makes them anew. */
+/* Processor time for a row in a fresh database without these indexes. They go when it is open: opening makes them anew.
+ */
 static double
 cpu_us_without(const char *const *names)
 {

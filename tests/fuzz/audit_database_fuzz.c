@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A sealed log that another program changed: verify finds it whole only if its rows are what they were, and whatever they are
- * now, every reader of it comes to an end with a page or a list that is well formed, and the auditor gets a record in.
+/* A sealed log that another program changed: verify finds it whole only if its rows are what they were, and whatever
+ * they are now, every reader of it comes to an end with a page or a list that is well formed, and the auditor gets a
+ * record in.
  *
- * The log is made once. An input is a list of changes, each four bytes and what they ask for: what to do, the table, the
- * row and the column; a value's type, its length and its bytes. Values are of any type, whatever the column's: a file can be
- * written without SQLite. */
+ * The log is made once. An input is a list of changes, each four bytes and what they ask for: what to do, the table,
+ * the row and the column; a value's type, its length and its bytes. Values are of any type, whatever the column's: a
+ * file can be written without SQLite. */
 #include "audit/chain.h"
 #include "audit/open.h"
 #include "audit/render.h"
@@ -641,8 +642,8 @@ try_report(void)
 	open_close(&file);
 }
 
-/* The auditor does not go without a log: what it cannot go on with it sets aside, and a failure in the midst of writing has
- * it open the file anew. */
+/* The auditor does not go without a log: what it cannot go on with it sets aside, and a failure in the midst of writing
+ * has it open the file anew. */
 static void
 try_writer(void)
 {

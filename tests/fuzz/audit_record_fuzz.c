@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Records from a hostile sender: what record_valid lets pass is stored without fail, the second time without effect, as rows
- * whose texts are printable, whose JSON is JSON, and whose links are about them as they are.
+/* Records from a hostile sender: what record_valid lets pass is stored without fail, the second time without effect, as
+ * rows whose texts are printable, whose JSON is JSON, and whose links are about them as they are.
  *
  * The input is a list of records: the kind, how its length differs from the right one, and patches to an honest record:
  * where, how many bytes, the bytes. */

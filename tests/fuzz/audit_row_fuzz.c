@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A row that holds anything, in every format: printable, one line at most, with the cells or members that the format says,
- * and nothing that a spreadsheet, a terminal or a JSON reader takes for more than text. What the guest said in place of a
- * name can be got back, byte for byte.
+/* A row that holds anything, in every format: printable, one line at most, with the cells or members that the format
+ * says, and nothing that a spreadsheet, a terminal or a JSON reader takes for more than text. What the guest said in
+ * place of a name can be got back, byte for byte.
  *
- * The first byte chooses the format. The rest is a list of members to set: which, how many bytes, the bytes. Numbers are
- * big-endian. */
+ * The first byte chooses the format. The rest is a list of members to set: which, how many bytes, the bytes. Numbers
+ * are big-endian. */
 #include "audit/export.h"
 #include "audit/record.h"
 #include "audit/render.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A guest's message to port 53: whatever it is, the reply echoes its question, keeps the client's limit, and reads back. */
+/* A guest's message to port 53: whatever it is, the reply echoes its question, keeps the client's limit, and reads
+ * back. */
 #include "gateway/dns_reply.h"
 
 #include <stdlib.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the keeper's children send it, in any order and with any bytes: nothing is read beyond a message, every request of
- * control gets one answer of the right kind, gateways hear of their own sandboxes only, and no descriptor stays open.
+/* What the keeper's children send it, in any order and with any bytes: nothing is read beyond a message, every request
+ * of control gets one answer of the right kind, gateways hear of their own sandboxes only, and no descriptor stays
+ * open.
  *
- * The keeper has two gateways with a sandbox each, whose namespace is gone, so that what reaches the kernel fails there. A
- * message of the input is who sends it, its type, its tag, how its length differs from the right one, and patches to a
- * body that an honest child would send: where, how many bytes, the bytes. */
+ * The keeper has two gateways with a sandbox each, whose namespace is gone, so that what reaches the kernel fails
+ * there. A message of the input is who sends it, its type, its tag, how its length differs from the right one, and
+ * patches to a body that an honest child would send: where, how many bytes, the bytes. */
 #include "base/reader.h"
 #include "gateway/keeper.h"
 #include "tap/tap_internal.h"

@@ -73,7 +73,8 @@ try_prefix(const char *text, size_t len)
 		abort();
 	if (prefix_touches_never(&prefix, &row) != (row != NULL))
 		abort();
-	/* The first address of a prefix that touches nothing is a good one, but for ISATAP ids inside a short prefix. */
+	/* The first address of a prefix that touches nothing is a good one, but for ISATAP ids inside a short prefix.
+	 */
 	if (row == NULL && addr_never(&prefix.addr) != NULL && (prefix.addr.family == 4 || prefix.bits >= 96))
 		abort();
 }

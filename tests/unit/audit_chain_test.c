@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The chain, against figures that another program made from the description in postern-audit(5); and what the writer links. */
+/* The chain, against figures that another program made from the description in postern-audit(5); and what the writer
+ * links. */
 #include "audit/chain.h"
 
 #include "audit/schema.h"

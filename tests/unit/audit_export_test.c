@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What is taken away: exact lines of each format, every kind of row through tests/lab/check_export.py, and hostile bytes in
- * every place of it (CASES F-28, F-29, F-30). */
+/* What is taken away: exact lines of each format, every kind of row through tests/lab/check_export.py, and hostile
+ * bytes in every place of it (CASES F-28, F-29, F-30). */
 #include "audit/export.h"
 #include "audit_fixture.h"
 

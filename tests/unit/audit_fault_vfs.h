@@ -3,15 +3,15 @@
  * fail, and knows what a power cut would leave of each file. It registers itself as the default, so that the code under
  * test opens its files through it without knowing.
  *
- * Faults. A kind of fault says which calls it can hit and with what code; the n-th such call fails, once or from then on
- * for ever, or each fails with a probability (a storm). Unlocking and closing never fail: they do not in reality. Waiting
- * (xSleep) takes no time.
+ * Faults. A kind of fault says which calls it can hit and with what code; the n-th such call fails, once or from then
+ * on for ever, or each fails with a probability (a storm). Unlocking and closing never fail: they do not in reality.
+ * Waiting (xSleep) takes no time.
  *
- * Power cuts. A disk is the bytes of a file as of its last sync and the writes since, in order. A cut happens at the n-th
- * writing call: of the writes that were not synced none, all, or pseudo-randomly chosen sectors survive, the image goes
- * to another directory, and every later call fails, because the machine is off. A sync that failed has lost what it was to
- * sync: Linux marks such pages clean, and a later sync that works does not write them. Names are durable at once (SQLite
- * syncs the directory of a new log itself). */
+ * Power cuts. A disk is the bytes of a file as of its last sync and the writes since, in order. A cut happens at the
+ * n-th writing call: of the writes that were not synced none, all, or pseudo-randomly chosen sectors survive, the image
+ * goes to another directory, and every later call fails, because the machine is off. A sync that failed has lost what
+ * it was to sync: Linux marks such pages clean, and a later sync that works does not write them. Names are durable at
+ * once (SQLite syncs the directory of a new log itself). */
 #ifndef POSTERN_TESTS_AUDIT_FAULT_VFS_H
 #define POSTERN_TESTS_AUDIT_FAULT_VFS_H
 

@@ -5,7 +5,8 @@
  * through without faults, whole batches, and none that is older than what was acknowledged; and the workload must go on
  * from there to its end. A storage fault is never a reason to set a database aside.
  *
- * All of them: POSTERN_TEST_LONG=1 (make test-long). Otherwise every so many, another residue for each kind of fault. */
+ * All of them: POSTERN_TEST_LONG=1 (make test-long). Otherwise every so many, another residue for each kind of fault.
+ */
 #include "audit_fault_vfs.h"
 #include "audit_fixture.h"
 
@@ -38,11 +39,10 @@
 
 struct run {
 	struct store *store;
-	int acked; /* batches that are durable, by store_commit's word */
-	int tried; /* batches that a commit was tried of */
-	bool
-	    may_replace; /* and that may be: SQLite takes a page that was cut short for one that ends in zeroes, and builds
-	                   * on it; asked for is only that the log goes on */
+	int acked;        /* batches that are durable, by store_commit's word */
+	int tried;        /* batches that a commit was tried of */
+	bool may_replace; /* and that may be: SQLite takes a page that was cut short for one that ends in zeroes, and
+			   * builds on it; asked for is only that the log goes on */
 };
 
 static uint64_t expected[BATCHES + 1];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A log of schema version 1 (audit_schema_1.sql, as it was made then): all of it is still there, and verifies from then on. */
+/* A log of schema version 1 (audit_schema_1.sql, as it was made then): all of it is still there, and verifies from then
+ * on. */
 #include "audit/schema.h"
 
 #include "audit/verify.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Retention: whole sealed segments go, their seals stay, what still matters is carried on, and the rest of the chain begins
- * where the last seal that went ended. */
+/* Retention: whole sealed segments go, their seals stay, what still matters is carried on, and the rest of the chain
+ * begins where the last seal that went ended. */
 #include "audit_fixture.h"
 
 #include "audit/chain.h"

@@ -492,8 +492,8 @@ test_what_is_no_audit_log_is_refused(void **state)
 	fixture_shell("rmdir $DB");
 }
 
-/* 1 flow 443 to 140.82.121.4 closed with bytes, in US and AS 36459; 2 udp to 2606:4700::1111 port 853, limited; 3 dns TXT;
- * 4 mark; 5 a flow of a sandbox with labels, by another rule; 6 spoofed source, no name. */
+/* 1 flow 443 to 140.82.121.4 closed with bytes, in US and AS 36459; 2 udp to 2606:4700::1111 port 853, limited; 3 dns
+ * TXT; 4 mark; 5 a flow of a sandbox with labels, by another rule; 6 spoofed source, no name. */
 static struct store *
 make_fields(void)
 {

@@ -7,8 +7,9 @@
 #define OTHER_SANDBOX (FIXTURE_SANDBOX + 100)
 #define MINUTE_US 60000000
 
-/* 1, 2 flows to github.com with bytes, 3 refused packets (40) to an address, 4 flow of another sandbox to a.b.github.com, 5
- * query for github.com, 6-8 refused queries for names below evil.example, 9 event; 10 a raw name, two minutes later. */
+/* 1, 2 flows to github.com with bytes, 3 refused packets (40) to an address, 4 flow of another sandbox to
+ * a.b.github.com, 5 query for github.com, 6-8 refused queries for names below evil.example, 9 event; 10 a raw name, two
+ * minutes later. */
 static struct store *
 make_rows(void)
 {

@@ -947,8 +947,8 @@ test_pruning_that_nobody_tells_of(void **state)
 	assert_int_equal(verify_now().fault_count, 1);
 }
 
-/* Links after the newest seal are not proven: with an event among them that nobody but the auditor writes, all the rest could
- * be dropped. */
+/* Links after the newest seal are not proven: with an event among them that nobody but the auditor writes, all the rest
+ * could be dropped. */
 static void
 test_pruning_that_nothing_signed_tells_of(void **state)
 {

@@ -147,9 +147,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(timers_fire_in_order_whatever_order_they_were_set, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_event_of_a_removed_source_falls_through, setup, teardown),
-		cmocka_unit_test_setup_teardown(deferring_twice_is_one_call, setup, teardown),
+	    cmocka_unit_test_setup_teardown(timers_fire_in_order_whatever_order_they_were_set, setup, teardown),
+	    cmocka_unit_test_setup_teardown(an_event_of_a_removed_source_falls_through, setup, teardown),
+	    cmocka_unit_test_setup_teardown(deferring_twice_is_one_call, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

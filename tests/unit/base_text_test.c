@@ -102,11 +102,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(case_F_28_nothing_but_printable_ascii_is_left),
-		cmocka_unit_test(an_escape_is_never_cut_in_half),
-		cmocka_unit_test(a_failed_reader_stays_failed),
-		cmocka_unit_test(errors_gain_context_on_the_way_up),
-		cmocka_unit_test(directories_follow_the_environment),
+	    cmocka_unit_test(case_F_28_nothing_but_printable_ascii_is_left),
+	    cmocka_unit_test(an_escape_is_never_cut_in_half),
+	    cmocka_unit_test(a_failed_reader_stays_failed),
+	    cmocka_unit_test(errors_gain_context_on_the_way_up),
+	    cmocka_unit_test(directories_follow_the_environment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A slip of the hand opens nothing. Policies are mutated as trees (JSON is a policy's text too): each key is renamed by a
- * slip, doubled, deleted, and its value given another type or left out. What comes of it is refused, or reaches no more
- * than before. Only who takes a whole restriction out, key and value, gets what it held back: that is what they said. */
+/* A slip of the hand opens nothing. Policies are mutated as trees (JSON is a policy's text too): each key is renamed by
+ * a slip, doubled, deleted, and its value given another type or left out. What comes of it is refused, or reaches no
+ * more than before. Only who takes a whole restriction out, key and value, gets what it held back: that is what they
+ * said. */
 #include "policy/layers.h"
 #include "policy/snapshot.h"
 

@@ -32,10 +32,10 @@ urls_become_targets(void **state)
 	    {"https://[2600::1]:8443/", "[2600::1]:8443"},
 	    {"ssh://git@github.com/x.git", "github.com:22"},
 	    {"gopher://example.com", NULL},
-    {"http://", NULL},
-    {"https:///path", NULL},
-    {"https://user@/", NULL},
-    {"https://:443/", NULL},
+	    {"http://", NULL},
+	    {"https:///path", NULL},
+	    {"https://user@/", NULL},
+	    {"https://:443/", NULL},
 	    {"://example.com", NULL},
 	};
 	char target[TARGET_TEXT_MAX];

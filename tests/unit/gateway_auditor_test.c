@@ -723,7 +723,8 @@ flood_until_above(const char *sql, int64_t floor)
 	return sent;
 }
 
-/* Rows that are gone without a word would be a hole that nobody sees: the drop is undone, and not counted by the next. */
+/* Rows that are gone without a word would be a hole that nobody sees: the drop is undone, and not counted by the next.
+ */
 static void
 test_a_drop_that_cannot_be_told_of_is_undone(void **state)
 {

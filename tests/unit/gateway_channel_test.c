@@ -201,8 +201,8 @@ static void
 case_F_22_records_wait_for_an_auditor_that_cannot_write(void **state)
 {
 	struct recorder recorder;
-	struct recorder_wait waits[3] = {{.handler = durable_handler}, {.handler = durable_handler},
-		{.handler = durable_handler}};
+	struct recorder_wait waits[3] = {
+	    {.handler = durable_handler}, {.handler = durable_handler}, {.handler = durable_handler}};
 	struct record record = {.kind = RECORD_FLOW_CLOSE};
 	struct peer auditor;
 	int fds[2];
@@ -359,7 +359,8 @@ static void
 answers_find_their_request(void **state)
 {
 	struct link link = {.ipc.message_handler = link_message, .ipc.broken_handler = peer_broken};
-	struct link_request requests[3] = {{.handler = link_handler}, {.handler = link_handler}, {.handler = link_handler}};
+	struct link_request requests[3] = {
+	    {.handler = link_handler}, {.handler = link_handler}, {.handler = link_handler}};
 	struct tap_lease lease = {.proto = 6, .port = 443};
 	struct peer keeper;
 	int fds[2];
@@ -489,15 +490,17 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_full_socket_queues_and_keeps_order, setup, teardown),
-		cmocka_unit_test_setup_teardown(descriptors_travel_even_through_the_queue, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_malformed_message_closes_the_channel_and_leaks_no_descriptor, setup, teardown),
-		cmocka_unit_test_setup_teardown(case_F_20_a_receiver_without_descriptors, setup, teardown),
-		cmocka_unit_test_setup_teardown(case_F_22_records_wait_for_an_auditor_that_cannot_write, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_backlog_larger_than_the_channel_goes_out_once_and_in_order, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_channel_that_overflows_breaks, setup, teardown),
-		cmocka_unit_test_setup_teardown(answers_find_their_request, setup, teardown),
-		cmocka_unit_test(answers_of_a_gateway_are_checked),
+	    cmocka_unit_test_setup_teardown(a_full_socket_queues_and_keeps_order, setup, teardown),
+	    cmocka_unit_test_setup_teardown(descriptors_travel_even_through_the_queue, setup, teardown),
+	    cmocka_unit_test_setup_teardown(
+		a_malformed_message_closes_the_channel_and_leaks_no_descriptor, setup, teardown),
+	    cmocka_unit_test_setup_teardown(case_F_20_a_receiver_without_descriptors, setup, teardown),
+	    cmocka_unit_test_setup_teardown(case_F_22_records_wait_for_an_auditor_that_cannot_write, setup, teardown),
+	    cmocka_unit_test_setup_teardown(
+		a_backlog_larger_than_the_channel_goes_out_once_and_in_order, setup, teardown),
+	    cmocka_unit_test_setup_teardown(a_channel_that_overflows_breaks, setup, teardown),
+	    cmocka_unit_test_setup_teardown(answers_find_their_request, setup, teardown),
+	    cmocka_unit_test(answers_of_a_gateway_are_checked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

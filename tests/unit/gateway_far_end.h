@@ -192,8 +192,8 @@ far_end_book(const struct far_end *far, int64_t sandbox, uint64_t ret_book[RECOR
 	}
 }
 
-/* Everything of the sandbox is detached: the final account comes, is the last word, and adds up with what came in and with
- * the rows. */
+/* Everything of the sandbox is detached: the final account comes, is the last word, and adds up with what came in and
+ * with the rows. */
 static inline void
 far_end_account_end(struct far_end *far, struct sandbox *sandbox)
 {

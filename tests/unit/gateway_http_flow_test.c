@@ -319,7 +319,8 @@ case_B_22_second_request_malformed(void **state)
 	finish(&lab, guest, origin);
 }
 
-/* The beginning of a later request, and then the end of the connection, whoever ends it and how: an attempt of its own. */
+/* The beginning of a later request, and then the end of the connection, whoever ends it and how: an attempt of its own.
+ */
 static void
 case_B_22_second_request_unfinished(void **state)
 {

@@ -58,7 +58,8 @@ drain(struct http_request *request, const uint8_t *bytes, size_t len, struct out
 	}
 }
 
-/* Feed in steps. What may pass before a fault depends on the cut only within a body (data may pass, framing may not). */
+/* Feed in steps. What may pass before a fault depends on the cut only within a body (data may pass, framing may not).
+ */
 static struct outcome
 feed(const char *text, size_t len, size_t step)
 {

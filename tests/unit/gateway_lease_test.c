@@ -120,9 +120,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(a_lease_holds_for_its_pair_and_its_time, teardown),
-		cmocka_unit_test_teardown(case_C_14_adding_again_extends_and_never_shortens, teardown),
-		cmocka_unit_test_teardown(a_full_table_refuses_and_expired_leases_make_room, teardown),
+	    cmocka_unit_test_teardown(a_lease_holds_for_its_pair_and_its_time, teardown),
+	    cmocka_unit_test_teardown(case_C_14_adding_again_extends_and_never_shortens, teardown),
+	    cmocka_unit_test_teardown(a_full_table_refuses_and_expired_leases_make_room, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

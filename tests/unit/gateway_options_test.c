@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Every option that is wrong says which it is, what was given and what to give instead; those of a role take what the keeper
- * of a large fleet hands over. */
+/* Every option that is wrong says which it is, what was given and what to give instead; those of a role take what the
+ * keeper of a large fleet hands over. */
 #include "gateway/options.h"
 
 #include <getopt.h>

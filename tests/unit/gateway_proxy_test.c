@@ -247,7 +247,8 @@ second_hello_of_another_name(void **state)
 	}
 }
 
-/* Half of a second hello: cut at its deadline, or when the guest has nothing more to say. Nothing of one: an end as any. */
+/* Half of a second hello: cut at its deadline, or when the guest has nothing more to say. Nothing of one: an end as
+ * any. */
 static void
 second_hello_unfinished(void **state)
 {
@@ -925,8 +926,8 @@ case_F_22_refusals_are_counted_when_there_is_no_room(void **state)
 	lab_close(&lab); /* checks that the account adds up */
 }
 
-/* F-38: so many refusals within a minute have records of their own; the next ones are counted, by reason, without what each
- * said of itself; what is allowed has its own record all the same. */
+/* F-38: so many refusals within a minute have records of their own; the next ones are counted, by reason, without what
+ * each said of itself; what is allowed has its own record all the same. */
 static void
 case_F_38_refusals_beyond_a_number_are_counted(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The splice pump between two TCP connections over loopback, in one thread. Even there the kernel delivers when it gets to
- * it: on a busy machine ksoftirqd does, later than the call that sent. So what must come is waited for. */
+/* The splice pump between two TCP connections over loopback, in one thread. Even there the kernel delivers when it gets
+ * to it: on a busy machine ksoftirqd does, later than the call that sent. So what must come is waited for. */
 #include "gateway/relay.h"
 
 #include "base/clock.h"
@@ -344,7 +344,8 @@ case_E_23_stopped_reader(void **state)
 	struct fixture *f = *state;
 	size_t before = resident_kib(), sent = fill(f, 200);
 
-	/* What went in is in socket buffers and one pipe, the way waits for the sink alone, and our memory is as it was. */
+	/* What went in is in socket buffers and one pipe, the way waits for the sink alone, and our memory is as it
+	 * was. */
 	assert_int_equal(f->way.status, RELAY_WRITING);
 	assert_true(sent < (64u << 20));
 	assert_true(f->way.stuck <= RELAY_PIPE_BYTES);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What was used: raised and never lowered, bounded, pruned with the policy, and the same at the other end of a channel. */
+/* What was used: raised and never lowered, bounded, pruned with the policy, and the same at the other end of a channel.
+ */
 #include "gateway/usage.h"
 #include "gateway/window.h"
 #include "tests/unit/gateway_snapshot.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A million random names through the compiled matcher and through one that is too simple to be wrong: it walks a list of
- * entries and compares strings. The entries go through the policy's text, as a person's do. (CASES B-27) */
+/* A million random names through the compiled matcher and through one that is too simple to be wrong: it walks a list
+ * of entries and compares strings. The entries go through the policy's text, as a person's do. (CASES B-27) */
 #include "policy/snapshot.h"
 
 #include <ctype.h>

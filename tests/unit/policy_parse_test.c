@@ -834,7 +834,8 @@ files_are_read(void **state)
 	assert_int_equal(err.code, ERROR_SYSTEM);
 }
 
-/* The size of the text bounds the work: hostile shapes of a megabyte are answered at once (the run has a time limit). */
+/* The size of the text bounds the work: hostile shapes of a megabyte are answered at once (the run has a time limit).
+ */
 static void
 hostile_shapes_end_quickly(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The presets that are shipped: each compiles, says one thing, and covers what its tool's vendor documents. Hosts below a
- * registry's domain are made up: it is the domain that counts. Runs in the source tree's root, as tests/run does. */
+/* The presets that are shipped: each compiles, says one thing, and covers what its tool's vendor documents. Hosts below
+ * a registry's domain are made up: it is the domain that counts. Runs in the source tree's root, as tests/run does. */
 #include "policy/layers.h"
 #include "policy/shared.h"
 #include "policy/snapshot.h"
@@ -89,7 +89,8 @@ the_list_is_what_is_shipped(void **state)
 	free(names);
 }
 
-/* One kind of rule, its sources in comments, and nothing that deserves a second look without saying that it is meant. */
+/* One kind of rule, its sources in comments, and nothing that deserves a second look without saying that it is meant.
+ */
 static void
 each_compiles_and_says_one_thing(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Compiled policies: precedence, a differential oracle that matches C strings and whole address sets, limits, and blocks
- * that somebody damaged. */
+/* Compiled policies: precedence, a differential oracle that matches C strings and whole address sets, limits, and
+ * blocks that somebody damaged. */
 #include "policy/snapshot_format.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Compiled rules with terms: deadlines, counts, limits, subtrees, places, bounds, learning; and what identifies a rule. */
+/* Compiled rules with terms: deadlines, counts, limits, subtrees, places, bounds, learning; and what identifies a rule.
+ */
 #include "policy/snapshot_format.h"
 
 #include <setjmp.h>
@@ -290,7 +291,8 @@ places_are_denied(void **state)
 static void
 unknown_places_are_refused(void **state)
 {
-	struct snapshot *s = open_text(HEAD "deny:\n  - country: KP\n    ports: 25\n  - asn: 64501\n    expires: 10s\n");
+	struct snapshot *s =
+	    open_text(HEAD "deny:\n  - country: KP\n    ports: 25\n  - asn: 64501\n    expires: 10s\n");
 	struct addr_place nowhere = {.asn = 0};
 	struct decision decision;
 	struct addr addr;

@@ -178,7 +178,8 @@ test_neighbour_discovery(void **state)
 	assert_false(answered(&wire, ETH_P_IPV6, IPPROTO_ICMPV6, &answer));
 	frame = neighbour(135, "2606::5", "ff02::1:ff00:1", GATEWAY6, guest_mac);
 	assert_refused_as(&wire, &frame, TAP_COUNTER_SPOOFED, "solicitation from elsewhere");
-	/* A flood from many link-local sources does not fill the host's neighbour table; who was known before stays so. */
+	/* A flood from many link-local sources does not fill the host's neighbour table; who was known before stays so.
+	 */
 	for (unsigned int i = 0; i < 500; i++) {
 		char from[32];
 

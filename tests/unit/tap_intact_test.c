@@ -57,7 +57,8 @@ case_F_02_changes_are_found_and_repaired(void **state)
 		assert_true(tap_intact(tap));
 		assert_string_equal(ruleset(tap), good); /* and the sets are empty */
 
-		/* Emptying what is empty is no transaction to the kernel: it must not make room for one that goes unseen. */
+		/* Emptying what is empty is no transaction to the kernel: it must not make room for one that goes
+		 * unseen. */
 		assert_ok(tap_ranges_set(tap, NULL, 0, &err), err);
 		assert_ok(tap_lease_flush(tap, &err), err);
 		change(tap, changes[i]);
