@@ -34,76 +34,86 @@ SAN := -fsanitize=address$(comma)undefined$(comma)fuzzer-no-link -fno-sanitize-r
 	-DPOSTERN_SANITIZE
 endif
 
+PKGS_base :=
 PKGS_policy := yaml-0.1 libidn2 libpsl libcrypto
-PKGS_audit := sqlite3 jansson libcrypto
-PKGS_tap := libnftnl libmnl
-PKGS_gateway := libcares ldns libssl libcrypto libmicrohttpd jansson libseccomp libcap-ng libsystemd libmaxminddb
-PKGS_cli := libcurl jansson libcap-ng libseccomp
+PKGS_audit := sqlite3 jansson $(PKGS_policy)
+PKGS_tap := libnftnl libmnl $(PKGS_policy)
+PKGS_gateway := libcares ldns libssl libcrypto libmicrohttpd jansson libseccomp libcap-ng libsystemd libmaxminddb $(PKGS_audit) $(PKGS_tap)
+PKGS_cli := libcurl jansson libcap-ng libseccomp $(PKGS_audit)
 PKGS := $(sort $(PKGS_policy) $(PKGS_audit) $(PKGS_tap) $(PKGS_gateway) $(PKGS_cli))
 
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE -I. -I$(BUILD)/gen $(WARN) $(HARDEN) $(SAN) \
 	$(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null) -DPOSTERN_VERSION='"$(VERSION)"' $(CFLAGS)
 ALL_LDFLAGS := $(LINK_HARDEN) $(SAN) $(LDFLAGS)
-libs = $(shell $(PKG_CONFIG) --libs $(sort $(foreach f,$(1),$(PKGS_$(f)))) 2>/dev/null) -lpthread -lm
+# LIBS_FOLDER: what a program of the folder links besides archives
+$(foreach f,base policy audit tap gateway cli,$(eval LIBS_$(f) := $(shell $(PKG_CONFIG) --libs $(sort $(PKGS_$(f))) 2>/dev/null) -lpthread -lm))
+libs = $(LIBS_$(1))
 
 # One short line a step; V=1 shows the commands themselves.
 say = $(if $(V),,@printf '  %-4s %s\n' $(1) '$@';)
 
-FOLDERS := base policy tap audit gateway cli
-# mains and build-time generators are not part of a folder's archive
+# Rooms: a folder with all below it is one archive, and each role of posternd has a room of its own, so that the linker
+# keeps what the folders promise: what a room may use stands behind it, upper rooms first.
+GATEWAY := gateway/keeper gateway/control gateway/auditor gateway/path
+ROOMS := base policy tap audit gateway/shared $(GATEWAY) cli
+# mains and build-time generators are not part of a room's archive
 MAINS := gateway/posternd.c cli/postern.c
-GENERATORS := policy/never_gen.c
-$(foreach f,$(FOLDERS),$(eval SRC_$(f) := $(filter-out $(MAINS) $(GENERATORS),$(wildcard $(f)/*.c))))
-$(foreach f,$(FOLDERS),$(eval OBJ_$(f) := $(SRC_$(f):%.c=$(BUILD)/%.o)))
-lib = $(BUILD)/lib$(1).a
+GENERATORS := policy/names/never_gen.c
+$(foreach r,$(ROOMS),$(eval SRC_$(r) := $(filter-out $(MAINS) $(GENERATORS),$(wildcard $(r)/*.c $(r)/*/*.c))))
+$(foreach r,$(ROOMS),$(eval OBJ_$(r) := $(SRC_$(r):%.c=$(BUILD)/%.o)))
+lib = $(BUILD)/lib$(subst /,_,$(1)).a
+libs_of = $(foreach r,$(1),$(call lib,$(r)))
 
-# What a unit test of a folder may link, upper folders first
 DEPS_base := base
 DEPS_policy := policy base
 DEPS_audit := audit policy base
 DEPS_tap := tap policy base
-DEPS_gateway := gateway tap audit policy base
+DEPS_gateway := $(GATEWAY) gateway/shared tap audit policy base
 DEPS_cli := cli audit policy base
 
 all: $(BUILD)/posternd $(BUILD)/postern
 
-$(BUILD)/posternd: $(BUILD)/gateway/posternd.o $(foreach f,$(DEPS_gateway),$(call lib,$(f)))
-	$(call say,LINK) $(CC) $(ALL_LDFLAGS) -o $@ $^ $(call libs,gateway tap audit policy)
-$(BUILD)/postern: $(BUILD)/cli/postern.o $(foreach f,$(DEPS_cli),$(call lib,$(f)))
-	$(call say,LINK) $(CC) $(ALL_LDFLAGS) -o $@ $^ $(call libs,cli audit policy)
+$(BUILD)/posternd: $(BUILD)/gateway/posternd.o $(call libs_of,$(DEPS_gateway))
+	$(call say,LINK) $(CC) $(ALL_LDFLAGS) -o $@ $^ $(call libs,gateway)
+$(BUILD)/postern: $(BUILD)/cli/postern.o $(call libs_of,$(DEPS_cli))
+	$(call say,LINK) $(CC) $(ALL_LDFLAGS) -o $@ $^ $(call libs,cli)
 
-define folder_rules
+define room_rule
 $(call lib,$(1)): $$(OBJ_$(1))
 	$$(call say,AR) rm -f $$@ && ar rcs $$@ $$^
 endef
-$(foreach f,$(FOLDERS),$(eval $(call folder_rules,$(f))))
+$(foreach r,$(ROOMS),$(eval $(call room_rule,$(r))))
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(dir $@)
 	$(call say,CC) $(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # The never lists, hosts of many parties and names worth a note are compiled in from their CSV files.
-$(BUILD)/never_gen: policy/never_gen.c
+$(BUILD)/never_gen: policy/names/never_gen.c
 	@mkdir -p $(BUILD)
 	$(call say,LINK) $(CC) -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -o $@ $<
-LISTS := policy/prefixes.csv policy/names.csv policy/shared_hosts.csv policy/noted_names.csv
+LISTS := policy/names/prefixes.csv policy/names/names.csv policy/names/shared_hosts.csv policy/names/noted_names.csv
 $(BUILD)/gen/never_list.inc: $(BUILD)/never_gen $(LISTS)
 	@mkdir -p $(BUILD)/gen
 	$(BUILD)/never_gen $(LISTS) > $@.tmp && mv $@.tmp $@
 $(OBJ_policy): $(BUILD)/gen/never_list.inc
 
-# Unit tests: tests/unit/FOLDER_WHAT_test.c, cmocka; kernel probes: tests/probe/*_probe.c.
-UNIT_SRC := $(wildcard tests/unit/*_test.c)
-UNIT_BIN := $(UNIT_SRC:%.c=$(BUILD)/%)
-define unit_rule
-$(BUILD)/tests/unit/$(notdir $(basename $(1))): $(BUILD)/tests/unit/$(notdir $(basename $(1))).o $(foreach f,$(DEPS_$(firstword $(subst _, ,$(notdir $(1))))),$(call lib,$(f)))
-	$$(call say,LINK) $$(CC) $$(ALL_LDFLAGS) -o $$@ $$^ $$(call libs,$(DEPS_$(firstword $(subst _, ,$(notdir $(1)))))) -lcmocka
+# What a program of the tests links is told by the first word of its name: tests/fuzz/audit_row_fuzz.c is the log's.
+# program_rule SOURCE FLAGS
+folder_of = $(firstword $(subst _, ,$(notdir $(1))))
+define program_rule
+$(BUILD)/$(basename $(1)): $(BUILD)/$(basename $(1)).o $(call libs_of,$(DEPS_$(call folder_of,$(1))))
+	$$(call say,LINK) $$(CC) $$(ALL_LDFLAGS) -o $$@ $$^ $$(call libs,$(call folder_of,$(1))) $(2)
 endef
-$(foreach t,$(UNIT_SRC),$(eval $(call unit_rule,$(t))))
+
+# Unit tests: tests/unit/FOLDER/FOLDER_WHAT_test.c, cmocka; kernel probes: tests/probe/*_probe.c.
+UNIT_SRC := $(wildcard tests/unit/*/*_test.c)
+UNIT_BIN := $(UNIT_SRC:%.c=$(BUILD)/%)
+$(foreach t,$(UNIT_SRC),$(eval $(call program_rule,$(t),-lcmocka)))
 
 PROBE_BIN := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/probe/*_probe.c))
-$(BUILD)/tests/probe/%: $(BUILD)/tests/probe/%.o $(foreach f,$(DEPS_tap),$(call lib,$(f)))
-	$(call say,LINK) $(CC) $(ALL_LDFLAGS) -o $@ $^ $(call libs,tap policy)
+$(BUILD)/tests/probe/%: $(BUILD)/tests/probe/%.o $(call libs_of,$(DEPS_tap))
+	$(call say,LINK) $(CC) $(ALL_LDFLAGS) -o $@ $^ $(call libs,tap)
 
 # Small guest-side and origin-side programs of the lab: tests/lab/*.c, each its own program.
 LAB_BIN := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/lab/*.c))
@@ -112,21 +122,13 @@ $(BUILD)/tests/lab/%: $(BUILD)/tests/lab/%.o
 
 # Fuzzers: tests/fuzz/FOLDER_WHAT_fuzz.c, libFuzzer; only a build with FUZZ=1 makes them.
 FUZZ_SRC := $(wildcard tests/fuzz/*_fuzz.c)
-define fuzz_rule
-$(BUILD)/tests/fuzz/$(notdir $(basename $(1))): $(BUILD)/tests/fuzz/$(notdir $(basename $(1))).o $(foreach f,$(DEPS_$(firstword $(subst _, ,$(notdir $(1))))),$(call lib,$(f)))
-	$$(call say,LINK) $$(CC) $$(ALL_LDFLAGS) -fsanitize=fuzzer -o $$@ $$^ $$(call libs,$(DEPS_$(firstword $(subst _, ,$(notdir $(1))))))
-endef
-$(foreach t,$(FUZZ_SRC),$(eval $(call fuzz_rule,$(t))))
+$(foreach t,$(FUZZ_SRC),$(eval $(call program_rule,$(t),-fsanitize=fuzzer)))
 
 # Benchmarks: tests/bench/FOLDER[_WHAT]_bench.c, and tests/bench/fleet, which needs root; make bench runs them, the tests
 # do not.
 BENCH_SRC := $(wildcard tests/bench/*_bench.c)
 BENCH_BIN := $(BENCH_SRC:%.c=$(BUILD)/%)
-define bench_rule
-$(BUILD)/tests/bench/$(notdir $(basename $(1))): $(BUILD)/tests/bench/$(notdir $(basename $(1))).o $(foreach f,$(DEPS_$(firstword $(subst _, ,$(notdir $(1))))),$(call lib,$(f)))
-	$$(CC) $$(ALL_LDFLAGS) -o $$@ $$^ $$(call libs,$(DEPS_$(firstword $(subst _, ,$(notdir $(1))))))
-endef
-$(foreach t,$(BENCH_SRC),$(eval $(call bench_rule,$(t))))
+$(foreach t,$(BENCH_SRC),$(eval $(call program_rule,$(t))))
 
 unit: $(UNIT_BIN)
 probes: $(PROBE_BIN)

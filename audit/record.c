@@ -56,7 +56,7 @@ record_addr_valid(const struct addr *addr)
 	return memcmp(addr->bytes + used, zero, sizeof(addr->bytes) - used) == 0;
 }
 
-/* What was not allowed says why: it is found again by its reason (audit/query_lead.c). */
+/* What was not allowed says why: it is found again by its reason (audit/query/query_lead.c). */
 static bool
 record_verdict_valid(unsigned int verdict, unsigned int reason)
 {

@@ -6,7 +6,7 @@
 #ifndef POSTERN_AUDIT_RECORD_H
 #define POSTERN_AUDIT_RECORD_H
 
-#include "policy/addr.h"
+#include "policy/names/addr.h"
 #include "policy/reason.h"
 
 #include <stdbool.h>

@@ -2,8 +2,8 @@
 /* postern: the command line. Each command is a client of posternd's control API, but for log, top, stats, verify and
  * seal, which read the audit database themselves, and doctor, which looks at this machine. */
 #include "cli/command.h"
-#include "cli/log.h"
-#include "cli/run.h"
+#include "cli/log/log.h"
+#include "cli/sandbox/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

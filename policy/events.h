@@ -7,7 +7,7 @@
 #define POSTERN_POLICY_EVENTS_H
 
 #include "base/error.h"
-#include "policy/notes.h"
+#include "policy/text/notes.h"
 
 #include <stdbool.h>
 #include <stddef.h>

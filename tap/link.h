@@ -5,7 +5,7 @@
 #define POSTERN_TAP_LINK_H
 
 #include "base/error.h"
-#include "policy/addr.h"
+#include "policy/names/addr.h"
 
 #include <net/if.h>
 #include <stdbool.h>

@@ -3,7 +3,7 @@
 #ifndef POSTERN_TAP_MATCH_H
 #define POSTERN_TAP_MATCH_H
 
-#include "policy/addr.h"
+#include "policy/names/addr.h"
 #include "tap/nft.h"
 
 /* Offsets in headers, for match_load_network and nft_rule_payload. */

@@ -3,8 +3,8 @@
 #ifndef POSTERN_TAP_NEVER_H
 #define POSTERN_TAP_NEVER_H
 
-#include "policy/addr.h"
-#include "policy/snapshot.h"
+#include "policy/names/addr.h"
+#include "policy/compiled/snapshot.h"
 #include "tap/nft.h"
 
 /* Make the constant interval set of a family (4, 6) in the selected table: the never list as it is in force, everything

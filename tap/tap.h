@@ -8,8 +8,8 @@
 #define POSTERN_TAP_TAP_H
 
 #include "base/error.h"
-#include "policy/addr.h"
-#include "policy/snapshot.h"
+#include "policy/names/addr.h"
+#include "policy/compiled/snapshot.h"
 
 #include <net/if.h>
 #include <stdbool.h>

@@ -3,8 +3,8 @@
  * to be; exits with 1 when one is missed. Not a test: a busy machine may miss them.
  *
  *   audit_bench [DIR]   where the log is made, and removed; default /var/tmp */
-#include "audit/store.h"
-#include "audit/verify.h"
+#include "audit/store/store.h"
+#include "audit/seal/verify.h"
 
 #include "base/clock.h"
 #include "tests/bench/figures.h"

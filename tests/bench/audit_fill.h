@@ -4,8 +4,8 @@
 #define POSTERN_TESTS_AUDIT_FILL_H
 
 #include "audit/record.h"
-#include "audit/schema.h"
-#include "policy/shared.h"
+#include "audit/store/schema.h"
+#include "policy/names/shared.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
  * more than a second; those that no index leads to are shown without that. */
 #include "tests/bench/audit_fill.h"
 
-#include "audit/query.h"
-#include "audit/stats.h"
+#include "audit/query/query.h"
+#include "audit/query/stats.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

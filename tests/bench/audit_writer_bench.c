@@ -4,8 +4,8 @@
  * log over and over. The machine may be shared: each index's figure is the median of its ratios to the run with all of
  * them that came just before. Files in AUDIT_BENCH_DIR (/var/tmp), removed at the end. Figures only: nothing is missed.
  */
-#include "audit/query.h"
-#include "audit/store.h"
+#include "audit/query/query.h"
+#include "audit/store/store.h"
 
 #include <signal.h>
 #include <sqlite3.h>

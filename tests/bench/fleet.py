@@ -21,7 +21,7 @@ ATTACH_PAIRS = 100
 # Of the keeper, which looks at each sandbox's rules twice a second and counts its sockets every five seconds.
 REST_S = 10
 REST_US_MAX = 100
-# The keeper lists the sockets of each new sandbox once, so many a second (gateway/keeper_watch.c): only then is it at rest.
+# The keeper lists the sockets of each new sandbox once, so many a second (gateway/keeper/keeper_watch.c): only then is it at rest.
 LISTINGS_A_S = 20
 # What a further sandbox with the large file may take more than one with a small one. A copy would be some 20 MB.
 EXTRA_KIB_MAX = 64

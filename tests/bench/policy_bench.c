@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a large policy costs: reading, compiling, opening, deciding. Prints figures beside what they ought to be; exits
  * with 1 when one is missed. Not a test: a busy machine may miss them. */
-#include "policy/snapshot.h"
+#include "policy/compiled/snapshot.h"
 
 #include "base/clock.h"
 #include "tests/bench/figures.h"

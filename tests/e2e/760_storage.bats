@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # What lies under the log fails: its disk goes read-only, another program locks the database or reads it for ever, its
 # directory disappears. Nothing new is let out meanwhile, what is open goes on, and it recovers by itself with an event.
-# Full disks and damage are in 210_audit.bats; a fault at each single call in tests/unit/audit_faults_test.c.
+# Full disks and damage are in 210_audit.bats; a fault at each single call in tests/unit/audit/audit_faults_test.c.
 
 bats_require_minimum_version 1.5.0
 load ../lab/lab

@@ -179,7 +179,7 @@ broken() {
 	posternd_gone || posternd_stop
 	mkdir "$LAB/tmp/kept"
 	mv "$DB"* "$LAB/tmp/kept/"
-	sqlite3 "$DB" <"$LAB_DIR/../unit/audit_schema_1.sql" >/dev/null
+	sqlite3 "$DB" <"$LAB_DIR/../unit/audit/audit_schema_1.sql" >/dev/null
 	chown 64202:0 "$DB"*
 	chmod 0640 "$DB"*
 	run -2 postern verify

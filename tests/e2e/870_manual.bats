@@ -106,7 +106,7 @@ options_match() {
 	log_has read '.event == "restored"'
 	postern log --since 1d -o json >"$LAB/tmp/rows"
 	equal "differences" "" "$(python3 "$LAB_DIR/manual.py" audit "$MAN/postern-audit.5.scd" "$DB" "$LAB/tmp/rows")"
-	equal "members" "" "$(python3 "$LAB_DIR/manual.py" members "$MAN/postern-audit.5.scd" "$REPO/audit/render_json.c")"
+	equal "members" "" "$(python3 "$LAB_DIR/manual.py" members "$MAN/postern-audit.5.scd" "$REPO/audit/show/render_json.c")"
 	# A page that lacks a column and a word is noticed.
 	sed -E '/^\|  up_sport$/,+2d; s/^\*sni_missing\*$/*sni*/' "$MAN/postern-audit.5.scd" >"$LAB/tmp/page.scd"
 	run -0 python3 "$LAB_DIR/manual.py" audit "$LAB/tmp/page.scd" "$DB" "$LAB/tmp/rows"
@@ -202,7 +202,7 @@ keys_known() {
 	broken() { ! postern verify --db "$LAB/tmp/copy.db" -o json; }
 	keys_known postern-verify.1 broken
 	local faults
-	mapfile -t faults < <(sed -n '/^verify_fault_text/,/^}/p' "$REPO/audit/verify.c" | grep texts -A1 | grep -oE '"[a-z ]+"' | tr -d '"' |
+	mapfile -t faults < <(sed -n '/^verify_fault_text/,/^}/p' "$REPO/audit/seal/verify.c" | grep texts -A1 | grep -oE '"[a-z ]+"' | tr -d '"' |
 		grep -v '^a word')
 	((${#faults[@]} >= 9)) || fail "only ${faults[*]}"
 	equal "kinds of faults" "" "$(python3 "$LAB_DIR/manual.py" words "$MAN/postern-verify.1.scd" FAULTS "${faults[@]}")"
@@ -228,7 +228,7 @@ known_members() {
 @test "openapi.yaml: each endpoint, each member of a request, and answers as they come" {
 	SPEC=$REPO/configs/openapi.yaml
 	local one='/v1/sandboxes/{name}' attach
-	equal "paths" "" "$(python3 "$LAB_DIR/check_api.py" paths "$SPEC" "$REPO/gateway/control_api.c")"
+	equal "paths" "" "$(python3 "$LAB_DIR/check_api.py" paths "$SPEC" "$REPO/gateway/control/control_api.c")"
 	attach=$(jq -n '{name: "spec", kind: "tap", guest_ip: "172.16.0.2/30", mac: "06:00:ac:10:00:02", owner: "0:0", labels: {team: "red"},
 		allow: ["news.lab-site.org"], policy: "version: 1\nallow:\n  - host: lab-a.com\n", policy_file: "spec.yaml"}')
 	api_as POST /v1/sandboxes /v1/sandboxes 201 "$attach"

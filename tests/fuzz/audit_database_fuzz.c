@@ -6,14 +6,14 @@
  * The log is made once. An input is a list of changes, each four bytes and what they ask for: what to do, the table,
  * the row and the column; a value's type, its length and its bytes. Values are of any type, whatever the column's: a
  * file can be written without SQLite. */
-#include "audit/chain.h"
-#include "audit/open.h"
-#include "audit/render.h"
-#include "audit/report.h"
-#include "audit/schema.h"
-#include "audit/stats.h"
-#include "audit/store.h"
-#include "audit/verify.h"
+#include "audit/seal/chain.h"
+#include "audit/query/open.h"
+#include "audit/show/render.h"
+#include "audit/show/report.h"
+#include "audit/store/schema.h"
+#include "audit/query/stats.h"
+#include "audit/store/store.h"
+#include "audit/seal/verify.h"
 #include "base/reader.h"
 #include "tests/fuzz/audit_fuzz.h"
 

@@ -4,8 +4,8 @@
  *
  * The input is a list of records: the kind, how its length differs from the right one, and patches to an honest record:
  * where, how many bytes, the bytes. */
-#include "audit/insert.h"
-#include "audit/schema.h"
+#include "audit/store/insert.h"
+#include "audit/store/schema.h"
 #include "base/reader.h"
 #include "tests/fuzz/audit_fuzz.h"
 

@@ -5,9 +5,9 @@
  *
  * The first byte chooses the format. The rest is a list of members to set: which, how many bytes, the bytes. Numbers
  * are big-endian. */
-#include "audit/export.h"
+#include "audit/show/export.h"
 #include "audit/record.h"
-#include "audit/render.h"
+#include "audit/show/render.h"
 #include "base/reader.h"
 #include "tests/fuzz/audit_fuzz.h"
 

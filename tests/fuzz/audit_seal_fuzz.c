@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Exported seals and verifier keys: what is accepted is printed as it was read. */
-#include "audit/seal.h"
+#include "audit/seal/seal.h"
 
 #include <stdlib.h>
 #include <string.h>

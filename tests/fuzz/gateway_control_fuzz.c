@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the control role reads from disk and from people: attachment.json, edits.yaml, a test's target. What is accepted
  * comes back the same after it was stored. */
-#include "gateway/control.h"
-#include "gateway/control_target.h"
+#include "gateway/control/control.h"
+#include "gateway/control/control_target.h"
 
 #include <stdlib.h>
 #include <string.h>

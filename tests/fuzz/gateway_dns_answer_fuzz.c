@@ -3,8 +3,8 @@
  *
  * The first byte chooses the type asked for; with its top bit the rest is the whole answer. Without it the rest is the
  * header from the flags on (10 bytes) and what follows the question, so that a search does not have to guess our id. */
-#include "gateway/dns_reply.h"
-#include "gateway/dns_service.h"
+#include "gateway/path/dns/dns_reply.h"
+#include "gateway/path/dns/dns_service.h"
 
 #include <ldns/ldns.h>
 #include <stdlib.h>

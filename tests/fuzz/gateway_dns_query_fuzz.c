@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A guest's message to port 53: whatever it is, the reply echoes its question, keeps the client's limit, and reads
  * back. */
-#include "gateway/dns_reply.h"
+#include "gateway/path/dns/dns_reply.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Any bytes as a database of countries and as one of networks: it is refused, or what comes out of it is bounded and
  * harmless. */
-#include "gateway/geo.h"
+#include "gateway/shared/geo.h"
 
-#include "policy/country.h"
+#include "policy/names/country.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A guest's bytes on an HTTP port, whole and in pieces: the same heads, the same bytes passed, the same refusal. */
-#include "gateway/http_request.h"
+#include "gateway/path/tcp/http_request.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
  * there. A message of the input is who sends it, its type, its tag, how its length differs from the right one, and
  * patches to a body that an honest child would send: where, how many bytes, the bytes. */
 #include "base/reader.h"
-#include "gateway/keeper.h"
+#include "gateway/keeper/keeper.h"
 #include "tap/tap_internal.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Log messages of nfnetlink_log as a netlink datagram, and the guest's packet inside as bytes of its own. */
-#include "gateway/nflog.h"
+#include "gateway/path/refused/nflog.h"
 
 #include <stdlib.h>
 #include <string.h>

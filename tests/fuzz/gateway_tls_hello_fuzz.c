@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A guest's first bytes on a TLS port, whole and in pieces: the same answer, and never a name that is not canonical or
  * a fingerprint that is none. */
-#include "gateway/tls_hello.h"
+#include "gateway/path/tcp/tls_hello.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Names, addresses, prefixes and the one-word form of rules: what is accepted is canonical and survives printing. */
-#include "policy/rule.h"
+#include "policy/text/rule.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* Compiled blocks from a hostile maker: what opens must answer every question within its bounds and come to an end.
  *
  * The size that a block states is corrected before it is opened, so that inputs of other lengths get further. */
-#include "policy/snapshot_format.h"
+#include "policy/compiled/snapshot_format.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Policy text: whatever is accepted prints, reads back to the same rules, and compiles to a block that opens. */
-#include "policy/snapshot.h"
+#include "policy/compiled/snapshot.h"
 
 #include <stdlib.h>
 #include <string.h>

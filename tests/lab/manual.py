@@ -4,7 +4,7 @@
 
   manual.py options PAGE HELP...       the options that a page (man/*.scd) defines, and those of the commands' help texts
   manual.py audit PAGE DB JSONL        postern-audit(5) against a database and the output of postern log -o json
-  manual.py members PAGE SOURCE        its section JSON against the members that audit/render_json.c writes
+  manual.py members PAGE SOURCE        its section JSON against the members that audit/show/render_json.c writes
   manual.py keys PAGE FILE...          the members of JSON objects, all levels, against the words that a page marks
   manual.py words PAGE SECTION WORD... the words that a section defines
   manual.py csv PAGE FILE              its section on CSV against a header line

@@ -4,7 +4,7 @@
 #ifndef POSTERN_TESTS_PROBE_H
 #define POSTERN_TESTS_PROBE_H
 
-#include "policy/addr.h"
+#include "policy/names/addr.h"
 #include "tap/link.h"
 #include "tap/netns.h"
 

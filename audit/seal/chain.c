@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "audit/seal/chain.h"
+
+#include "audit/store/schema.h"
+
+#include <openssl/evp.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct chain {
+	EVP_MD *sha256;
+	EVP_MD_CTX *ctx;
+};
+
+static const struct {
+	const char *name, *columns;
+} chain_tables[] = {
+    [CHAIN_CONNECTIONS] = {"connections", SCHEMA_CONNECTIONS_COLUMNS},
+    [CHAIN_DNS] = {"dns", SCHEMA_DNS_COLUMNS},
+    [CHAIN_EVENTS] = {"events", SCHEMA_EVENTS_COLUMNS},
+    [CHAIN_SANDBOXES] = {"sandboxes", SCHEMA_SANDBOXES_COLUMNS},
+    [CHAIN_ACCOUNTS] = {"accounts", SCHEMA_ACCOUNTS_COLUMNS},
+};
+_Static_assert(sizeof(chain_tables) / sizeof(chain_tables[0]) == CHAIN_TABLE_MAX, "columns of each table");
+
+const char *
+chain_table_name(unsigned int table)
+{
+	return table > 0 && table < CHAIN_TABLE_MAX ? chain_tables[table].name : NULL;
+}
+
+const char *
+chain_table_columns(unsigned int table)
+{
+	return table > 0 && table < CHAIN_TABLE_MAX ? chain_tables[table].columns : NULL;
+}
+
+struct chain *
+chain_new(void)
+{
+	struct chain *chain = calloc(1, sizeof(*chain));
+
+	if (chain == NULL)
+		return NULL;
+	chain->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+	chain->ctx = EVP_MD_CTX_new();
+	if (chain->sha256 != NULL && chain->ctx != NULL)
+		return chain;
+	chain_free(chain);
+	return NULL;
+}
+
+void
+chain_free(struct chain *chain)
+{
+	if (chain == NULL)
+		return;
+	EVP_MD_CTX_free(chain->ctx);
+	EVP_MD_free(chain->sha256);
+	free(chain);
+}
+
+/* SHA-256 from memory that is there already has no way to fail; if it did, a wrong head must not go on. */
+static void
+chain_must(int ok)
+{
+	if (ok != 1)
+		abort();
+}
+
+static void
+chain_start(struct chain *chain)
+{
+	chain_must(EVP_DigestInit_ex2(chain->ctx, chain->sha256, NULL));
+}
+
+static void
+chain_put(struct chain *chain, const void *bytes, size_t len)
+{
+	chain_must(EVP_DigestUpdate(chain->ctx, bytes, len));
+}
+
+static void
+chain_put_number(struct chain *chain, int64_t value)
+{
+	uint8_t bytes[8];
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)((uint64_t)value >> (56 - 8 * i));
+	chain_put(chain, bytes, sizeof(bytes));
+}
+
+static void
+chain_end(struct chain *chain, uint8_t ret_digest[CHAIN_DIGEST])
+{
+	unsigned int len = CHAIN_DIGEST;
+
+	chain_must(EVP_DigestFinal_ex(chain->ctx, ret_digest, &len));
+}
+
+void
+chain_begin(struct chain *chain, const char *log_id, uint8_t ret_head[CHAIN_DIGEST])
+{
+	chain_start(chain);
+	chain_put(chain, log_id, strlen(log_id));
+	chain_end(chain, ret_head);
+}
+
+/* One byte of type, then a number, or a length and bytes. */
+static bool
+chain_put_column(struct chain *chain, sqlite3_stmt *stmt, int column)
+{
+	int type = sqlite3_column_type(stmt, column);
+	uint8_t tag = (uint8_t)type;
+	const void *bytes;
+	int len;
+
+	chain_put(chain, &tag, 1);
+	switch (type) {
+	case SQLITE_NULL:
+		return true;
+	case SQLITE_INTEGER:
+		chain_put_number(chain, sqlite3_column_int64(stmt, column));
+		return true;
+	default: /* text, blob; a float, which no column of ours has, as text */
+		bytes = type == SQLITE_BLOB ? sqlite3_column_blob(stmt, column)
+					    : (const void *)sqlite3_column_text(stmt, column);
+		len = sqlite3_column_bytes(stmt, column);
+		chain_put_number(chain, len);
+		if (bytes != NULL)
+			chain_put(chain, bytes, (size_t)len);
+		return bytes != NULL || len == 0;
+	}
+}
+
+int
+chain_digest(struct chain *chain, sqlite3_stmt *stmt, uint8_t ret_digest[CHAIN_DIGEST])
+{
+	int columns = sqlite3_column_count(stmt);
+	bool whole = true;
+
+	chain_start(chain);
+	chain_put_number(chain, columns);
+	for (int i = 0; i < columns; i++)
+		whole &= chain_put_column(chain, stmt, i);
+	chain_end(chain, ret_digest);
+	return whole ? SQLITE_OK : SQLITE_NOMEM;
+}
+
+void
+chain_advance(struct chain *chain, uint8_t head[CHAIN_DIGEST], const struct chain_link *link)
+{
+	chain_start(chain);
+	chain_put(chain, head, CHAIN_DIGEST);
+	chain_put_number(chain, link->seq);
+	chain_put_number(chain, link->table);
+	chain_put_number(chain, link->id);
+	chain_put(chain, link->digest, CHAIN_DIGEST);
+	chain_end(chain, head);
+}

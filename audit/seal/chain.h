@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The chain: one link for each insert and each change of a row, in the order of seq, each holding the digest of the row
+ * as it then stood. A head is a SHA-256 over the head before it and a link, so that one head, signed (audit/seal/seal.h),
+ * vouches for all that came before it. Writer and verifier compute both here. */
+#ifndef POSTERN_AUDIT_CHAIN_H
+#define POSTERN_AUDIT_CHAIN_H
+
+#include <sqlite3.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CHAIN_DIGEST 32 /* bytes of SHA-256 */
+
+/* Whose row a link is about. Stored as numbers in column tbl: append only. */
+enum chain_table { CHAIN_CONNECTIONS = 1, CHAIN_DNS, CHAIN_EVENTS, CHAIN_SANDBOXES, CHAIN_ACCOUNTS, CHAIN_TABLE_MAX };
+
+/* The table's name; its columns in the order of the digest, the first two being id and seq. NULL outside the enum. */
+const char *chain_table_name(unsigned int table);
+const char *chain_table_columns(unsigned int table);
+
+struct chain_link {
+	int64_t seq;
+	unsigned int table; /* enum chain_table */
+	int64_t id;
+	uint8_t digest[CHAIN_DIGEST];
+};
+
+/* What hashing needs, made once. */
+struct chain;
+struct chain *chain_new(void);        /* NULL: no memory */
+void chain_free(struct chain *chain); /* accepts NULL */
+
+/* Where the chain of a database begins: a digest of its log_id. */
+void chain_begin(struct chain *chain, const char *log_id, uint8_t ret_head[CHAIN_DIGEST]);
+
+/* Digest of a row that stmt stands on, all of whose columns are chain_table_columns. Each column counts with its type
+ * and length; so no two rows that differ have the same bytes. Returns 0, or SQLITE_NOMEM. */
+int chain_digest(struct chain *chain, sqlite3_stmt *stmt, uint8_t ret_digest[CHAIN_DIGEST]);
+
+/* Make of the head before a link the head after it. */
+void chain_advance(struct chain *chain, uint8_t head[CHAIN_DIGEST], const struct chain_link *link);
+
+#endif

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Theory of operation. A link says what a row was when it got the number seq; the row carries the number of its newest
+ * link; a seal signs the head that all links up to its last_seq lead to. So:
+ *
+ *   seals      numbers and ranges without holes, each signed by a key that counts
+ *   links      from one sealed head to the next: a link that was changed, removed or put elsewhere leads to another
+ * head rows       the row behind each link is there, and the same if its number is the link's numbers    each row's
+ * number is that of a link about this row: no row was added, none carries another's number pruning    what was dropped
+ * up to pruned_through, which is not signed, retention's event says, which is accounts   the rows of a sandbox are as
+ * many as its gateway counted notes      seals that were taken elsewhere stand in the file as they were
+ *
+ * Who holds the key can write a log that passes all but the last: against the machine's owner only a seal that was
+ * taken elsewhere helps. Links after the newest seal are not signed yet.
+ *
+ * The log may be written and pruned meanwhile. What is newer than the beginning of the run is left alone; rows, links
+ * and seals change together in the writer's transactions, and each page is read in one. Only forward references are
+ * followed (a row whose number is larger than the link's was changed again, and is met again in the last pass). */
+#include "audit/seal/verify_steps.h"
+
+#include "audit/store/prune.h"
+#include "audit/store/schema.h"
+#include "audit/store/schema_check.h"
+#include "audit/seal/seal_table.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *
+verify_fault_text(enum verify_fault fault)
+{
+	static const char *const texts[] = {"changed", "removed", "inserted", "reordered", "rolled back", "rewritten",
+	    "truncated", "bad seal", "does not add up"};
+	_Static_assert(sizeof(texts) / sizeof(texts[0]) == VERIFY_FAULT_MAX, "a word for each fault");
+
+	return fault < VERIFY_FAULT_MAX ? texts[fault] : "?";
+}
+
+/* Is the first so far to stay? Where links were named together, a record among them tells more. */
+static bool
+verify_first_stays(const struct verify *v, int64_t seq, int64_t segment_end)
+{
+	int64_t first = v->result->first.seq;
+
+	if (v->result->fault_count == 0)
+		return false;
+	return segment_end != 0 ? first <= segment_end : first <= seq && seq > v->first_end;
+}
+
+void
+verify_find(struct verify *v, enum verify_fault fault, unsigned int table, int64_t id, int64_t seq, int64_t segment_end,
+    const char *fmt, ...)
+{
+	struct verify_finding finding = {.fault = fault, .table = table, .id = id, .seq = seq};
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(finding.text, sizeof(finding.text), fmt, ap);
+	va_end(ap);
+	if (!verify_first_stays(v, seq, segment_end)) {
+		v->result->first = finding;
+		v->first_end = segment_end;
+	}
+	v->result->faults[fault]++;
+	v->result->fault_count++;
+	if (v->options->finding_handler != NULL)
+		v->options->finding_handler(&finding, v->options->context);
+}
+
+int
+verify_fail(struct verify *v, int rc)
+{
+	if ((rc & 0xff) == SQLITE_NOMEM)
+		return error_sys(v->err, ENOMEM, "%s", v->file.path);
+	return schema_error(v->err, v->file.db, v->file.path);
+}
+
+int
+verify_prepare(struct verify *v, const char *sql, sqlite3_stmt **ret_stmt)
+{
+	int rc = sqlite3_prepare_v2(v->file.db, sql, -1, ret_stmt, NULL);
+
+	return rc == SQLITE_OK ? 0 : verify_fail(v, rc);
+}
+
+int
+verify_begin(struct verify *v)
+{
+	int rc = sqlite3_exec(v->file.db, "BEGIN", NULL, NULL, NULL);
+
+	return rc == SQLITE_OK ? 0 : verify_fail(v, rc);
+}
+
+int
+verify_end(struct verify *v)
+{
+	int rc = sqlite3_exec(v->file.db, "COMMIT", NULL, NULL, NULL);
+
+	return rc == SQLITE_OK ? 0 : verify_fail(v, rc);
+}
+
+void
+verify_progress(struct verify *v, uint64_t done)
+{
+	v->done += done;
+	if (v->options->progress_handler != NULL)
+		v->options->progress_handler(v->done, v->total < v->done ? v->done : v->total, v->options->context);
+}
+
+int
+verify_pruning(struct verify *v)
+{
+	int64_t through;
+	bool told;
+	int rc = prune_told(v->file.db, &through, &told);
+
+	if (rc != SQLITE_OK)
+		return verify_fail(v, rc);
+	if (!told && through != v->pruned_told)
+		verify_find(v, VERIFY_REMOVED, 0, 0, 1, through,
+		    "everything up to number %lld was dropped, and no event says that retention did it",
+		    (long long)through);
+	v->pruned_told = v->result->pruned_through = through;
+	return 0;
+}
+
+int
+verify_integer(struct verify *v, const char *sql, int64_t a, int64_t b, int64_t *ret_value)
+{
+	sqlite3_stmt *stmt;
+	int rc;
+
+	if (verify_prepare(v, sql, &stmt) < 0)
+		return -1;
+	sqlite3_bind_int64(stmt, 1, a);
+	sqlite3_bind_int64(stmt, 2, b);
+	rc = sqlite3_step(stmt);
+	*ret_value = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
+	sqlite3_finalize(stmt);
+	return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : verify_fail(v, rc);
+}
+
+/* How far this run goes, and about how much there is to do: links from the beginning of the run on, and all rows; there
+ * is at least a link for each row. */
+static int
+verify_measure(struct verify *v)
+{
+	int64_t first, oldest;
+
+	/* Both at once, so that no link is taken for unsealed whose seal is only a moment younger. */
+	if (verify_begin(v) < 0 || verify_integer(v, "SELECT max(n) FROM seals", 0, 0, &v->last_n) < 0 ||
+	    verify_integer(v, "SELECT max(seq) FROM chain", 0, 0, &v->last_seq) < 0 || verify_end(v) < 0 ||
+	    verify_integer(v, "SELECT min(seq) FROM chain WHERE seq > ?1", v->from.last_seq, 0, &first) < 0 ||
+	    verify_integer(v, "SELECT min(seq) FROM chain WHERE seq > 0", 0, 0, &oldest) < 0)
+		return -1;
+	if (first > 0 && v->last_seq >= first)
+		v->total = (uint64_t)(v->last_seq - first) + (uint64_t)(v->last_seq - oldest) + 2;
+	return 0;
+}
+
+/* The newest seal before what is asked for, unless it is before what was dropped. */
+static int
+verify_find_beginning(struct verify *v)
+{
+	/* Before the first seal that is not older: a clock that was set back makes later ones look older. */
+	static const char by_time[] =
+	    "SELECT max(n) FROM seals WHERE n < coalesce((SELECT min(n) FROM seals WHERE ts >= "
+	    "?1), 9223372036854775807) AND last_seq > ?2";
+	static const char by_seq[] = "SELECT max(n) FROM seals WHERE last_seq < ?1 AND last_seq > ?2";
+	const struct verify_options *options = v->options;
+	sqlite3_stmt *next;
+	int64_t n = 0;
+	bool whole;
+	int rc;
+
+	if (options->since_us != 0 && verify_integer(v, by_time, options->since_us, v->result->pruned_through, &n) < 0)
+		return -1;
+	if (options->since_seq != 0 && verify_integer(v, by_seq, options->since_seq, v->result->pruned_through, &n) < 0)
+		return -1;
+	if (n <= 0)
+		return 0;
+	rc = seal_table_prepare(v->file.db, &next);
+	if (rc == SQLITE_OK)
+		rc = seal_table_next(next, n - 1, &v->from, &whole);
+	sqlite3_finalize(next);
+	if (rc != SQLITE_ROW)
+		return verify_fail(v, rc);
+	/* From a seal that proves nothing nothing can begin. */
+	if (!whole || !verify_seal_counts(v, &v->from))
+		v->from = (struct seal){.n = 0};
+	return 0;
+}
+
+static int
+verify_load_keys(struct verify *v)
+{
+	int rc;
+
+	v->keys = v->options->keys;
+	v->key_count = v->options->key_count;
+	v->result->pinned = v->key_count > 0;
+	if (v->key_count > 0)
+		return 0;
+	rc = seal_table_keys(v->file.db, v->own_keys, VERIFY_KEYS_MAX, &v->key_count);
+	v->keys = v->own_keys;
+	return rc == SQLITE_OK ? 0 : verify_fail(v, rc);
+}
+
+static int
+verify_check_sandbox(struct verify *v)
+{
+	sqlite3_stmt *stmt;
+	int rc;
+
+	if (v->options->sandbox == NULL)
+		return 0;
+	if (verify_prepare(v, "SELECT 1 FROM sandboxes WHERE name = ?1 LIMIT 1", &stmt) < 0)
+		return -1;
+	sqlite3_bind_text(stmt, 1, v->options->sandbox, -1, SQLITE_STATIC);
+	rc = sqlite3_step(stmt);
+	sqlite3_finalize(stmt);
+	if (rc == SQLITE_DONE)
+		return error_set(
+		    v->err, ERROR_NOT_FOUND, "%s: no sandbox in this log had that name", v->options->sandbox);
+	return rc == SQLITE_ROW ? 0 : verify_fail(v, rc);
+}
+
+/* A finding about the file as a whole: any about a record tells more. */
+static void
+verify_find_in_file(struct verify *v, const char *what, const char *meaning)
+{
+	if (what[0] != '\0')
+		verify_find(v, VERIFY_CHANGED, 0, 0, 0, INT64_MAX, "%s: %s", what, meaning);
+}
+
+/* Views, triggers, indexes and the words behind the numbers are under no seal, and who reads the log believes them. */
+static int
+verify_schema(struct verify *v)
+{
+	char what[SCHEMA_CHECK_TEXT_MAX];
+	bool table;
+	int rc;
+
+	v->reference = schema_reference_open(v->err);
+	if (v->reference == NULL)
+		return -1;
+	rc = schema_check(v->file.db, v->reference, what, &table);
+	if (rc != SQLITE_OK)
+		return verify_fail(v, rc);
+	if (what[0] != '\0' && table)
+		return error_set(
+		    v->err, ERROR_CORRUPT, "%s: %s; it cannot be read as an audit log", v->file.path, what);
+	v->schema_ours = what[0] == '\0';
+	verify_find_in_file(v, what, "what the log is asked may be answered wrong");
+	rc = schema_check_words(v->file.db, v->reference, what);
+	verify_find_in_file(v, what, "views show another word");
+	return rc == SQLITE_OK ? 0 : verify_fail(v, rc);
+}
+
+static int
+verify_start(struct verify *v)
+{
+	int rc;
+
+	if (verify_schema(v) < 0)
+		return -1;
+	rc = seal_table_log_id(v->file.db, v->result->log_id);
+	if (rc == SQLITE_CORRUPT)
+		return error_set(
+		    v->err, ERROR_CORRUPT, "%s has lost its log_id: nothing in it can be verified", v->file.path);
+	if (rc != SQLITE_OK)
+		return verify_fail(v, rc);
+	if (verify_pruning(v) < 0 || verify_load_keys(v) < 0 || verify_check_sandbox(v) < 0 ||
+	    verify_find_beginning(v) < 0)
+		return -1;
+	v->result->from_seq =
+	    v->from.last_seq > v->result->pruned_through ? v->from.last_seq : v->result->pruned_through;
+	v->result->from_us = v->from.ts_us;
+	return verify_measure(v);
+}
+
+static int
+verify_all(struct verify *v)
+{
+	if (verify_start(v) < 0)
+		return -1;
+	v->accounts = verify_accounts_load(v);
+	if (v->accounts == NULL || verify_walk(v) < 0 || verify_rows(v) < 0 || verify_accounts_check(v) < 0)
+		return -1;
+	return verify_notes(v);
+}
+
+int
+verify_run(const char *path, const struct verify_options *options, struct verify_result *ret_result, struct error *err)
+{
+	struct verify v = {.options = options, .result = ret_result, .err = err, .pruned_told = -1};
+	int rc;
+
+	memset(ret_result, 0, sizeof(*ret_result));
+	if (open_read_only(&v.file, path, err) < 0)
+		return -1;
+	v.chain = chain_new();
+	rc = v.chain == NULL ? error_sys(err, ENOMEM, "%s", path) : verify_all(&v);
+	verify_accounts_free(v.accounts);
+	chain_free(v.chain);
+	sqlite3_close(v.reference);
+	open_close(&v.file);
+	return rc;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Every row, in the order of ids and from the tables themselves: an index that somebody damaged must not hide one. */
+#include "audit/seal/verify_steps.h"
+
+#include "audit/store/schema_check.h"
+
+#include <jansson.h>
+
+/* Columns behind those of row, link and indexes: whatever the table's step needs. */
+static const char *const rows_columns[] = {
+    [CHAIN_CONNECTIONS] = "t.sandbox_id, t.verdict, t.count, t.last_ts IS NOT NULL",
+    [CHAIN_DNS] = "t.sandbox_id, t.verdict, t.count, 0",
+    [CHAIN_EVENTS] = "t.kind, t.ts, t.detail",
+    [CHAIN_SANDBOXES] = "NULL",
+    [CHAIN_ACCOUNTS] = "NULL",
+};
+_Static_assert(sizeof(rows_columns) / sizeof(rows_columns[0]) == CHAIN_TABLE_MAX, "columns of each table");
+
+/* First of these columns. */
+#define ROWS_OWN 5
+/* Every index leads to the row. */
+#define ROWS_INDEXED 4
+
+/* Does the event say that something may be missing: records that were lost, a process that ended with what it knew,
+ * another file before this one, or a hand at its end? */
+static bool
+rows_is_gap(int64_t kind, const char *detail)
+{
+	json_t *json;
+	bool gap;
+
+	if (kind == EVENT_ROLE_CRASH || kind == EVENT_AUDIT_REPLACED)
+		return true;
+	if (kind != EVENT_AUDIT_RESUMED && kind != EVENT_TAMPERED)
+		return false;
+	json = json_loads(detail, 0, NULL);
+	gap = kind == EVENT_TAMPERED ? json_object_get(json, "log") != NULL
+				     : json_integer_value(json_object_get(json, "lost")) != 0;
+	json_decref(json);
+	return gap;
+}
+
+static void
+rows_event(struct verify *v, sqlite3_stmt *row)
+{
+	const char *detail = (const char *)sqlite3_column_text(row, ROWS_OWN + 2);
+	int64_t kind = sqlite3_column_int64(row, ROWS_OWN);
+	struct verify_gap gap = {.ts_us = sqlite3_column_int64(row, ROWS_OWN + 1), .kind = (unsigned int)kind};
+
+	gap.detail = detail == NULL ? "" : detail;
+	if (!rows_is_gap(kind, gap.detail))
+		return;
+	v->result->gaps++;
+	if (v->options->gap_handler != NULL)
+		v->options->gap_handler(&gap, v->options->context);
+}
+
+static void
+rows_attempt(struct verify *v, sqlite3_stmt *row, enum record_attempt attempt)
+{
+	int64_t verdict = sqlite3_column_int64(row, ROWS_OWN + 1);
+
+	/* A verdict that is none belongs to no sum; that the row was changed is known already. */
+	if (verdict >= 0 && verdict < VERDICT_MAX)
+		verify_accounts_add(v->accounts, attempt, sqlite3_column_int64(row, ROWS_OWN),
+		    sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1), (unsigned int)verdict,
+		    sqlite3_column_int64(row, ROWS_OWN + 2));
+}
+
+static void
+rows_own(struct verify *v, sqlite3_stmt *row, enum chain_table table)
+{
+	switch (table) {
+	case CHAIN_CONNECTIONS:
+		rows_attempt(
+		    v, row, sqlite3_column_int(row, ROWS_OWN + 3) ? RECORD_ATTEMPT_REFUSED : RECORD_ATTEMPT_CONNECTION);
+		break;
+	case CHAIN_DNS:
+		rows_attempt(v, row, RECORD_ATTEMPT_DNS);
+		break;
+	case CHAIN_EVENTS:
+		rows_event(v, row);
+		break;
+	case CHAIN_SANDBOXES:
+	case CHAIN_ACCOUNTS:
+	case CHAIN_TABLE_MAX:
+		break;
+	}
+}
+
+/* Is the link with the row's number about the row? Links that were not walked vouch for nothing: before 1 there are
+ * none, and up to pruned_through none any more. */
+static void
+rows_check_number(struct verify *v, sqlite3_stmt *row, unsigned int table)
+{
+	int64_t id = sqlite3_column_int64(row, 0), seq = sqlite3_column_int64(row, 1);
+	int64_t link_table = sqlite3_column_int64(row, 2), link_id = sqlite3_column_int64(row, 3);
+	bool linked = sqlite3_column_type(row, 2) != SQLITE_NULL;
+
+	if (v->from.n > 0 && seq > 0 && seq <= v->from.last_seq)
+		return;
+	if (seq > 0 && seq <= v->result->pruned_through)
+		verify_find(v, VERIFY_INSERTED, table, id, seq, 0,
+		    "should have been dropped with all up to number %lld: it was inserted since",
+		    (long long)v->result->pruned_through);
+	else if (seq < 1 || !linked)
+		verify_find(v, VERIFY_INSERTED, table, id, seq, 0,
+		    "has no link in the chain: it was inserted, or its link was removed");
+	else if (link_table != table || link_id != id)
+		verify_find(v, VERIFY_REORDERED, table, id, seq, 0,
+		    "has number %lld, which is that of %s %016llx: numbers were exchanged, or it was inserted",
+		    (long long)seq,
+		    link_table > 0 && link_table < CHAIN_TABLE_MAX ? chain_table_name((unsigned int)link_table) : "?",
+		    (unsigned long long)link_id);
+}
+
+static void
+rows_row(struct verify *v, sqlite3_stmt *row, unsigned int table)
+{
+	v->result->rows[table]++;
+	rows_check_number(v, row, table);
+	if (sqlite3_column_int(row, ROWS_INDEXED) == 0)
+		verify_find(v, VERIFY_CHANGED, table, sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1), 0,
+		    "is left out of an index: a question to the log may not find it");
+	rows_own(v, row, (enum chain_table)table);
+}
+
+/* Rows from id *next on. 1: there are more, from *next; 0: done; -1. */
+static int
+rows_page(struct verify *v, sqlite3_stmt *rows, unsigned int table, int64_t *next)
+{
+	int64_t id = *next;
+	int count = 0, rc;
+
+	if (verify_begin(v) < 0)
+		return -1;
+	sqlite3_bind_int64(rows, 1, *next);
+	sqlite3_bind_int(rows, 2, VERIFY_PAGE);
+	while ((rc = sqlite3_step(rows)) == SQLITE_ROW) {
+		id = sqlite3_column_int64(rows, 0);
+		rows_row(v, rows, table);
+		count++;
+	}
+	if (rc != SQLITE_DONE)
+		verify_fail(v, rc);
+	sqlite3_reset(rows);
+	if (verify_end(v) < 0 || rc != SQLITE_DONE)
+		return -1;
+	verify_progress(v, (uint64_t)count);
+	if (count < VERIFY_PAGE || id == INT64_MAX)
+		return 0;
+	*next = id + 1;
+	return 1;
+}
+
+static int
+rows_prepare(struct verify *v, unsigned int table, sqlite3_stmt **ret_rows)
+{
+	sqlite3_str *sql = sqlite3_str_new(v->file.db);
+	char *text;
+	int rc = SQLITE_OK;
+
+	sqlite3_str_appendall(sql, "SELECT t.id, t.seq, c.tbl, c.id, ");
+	if (v->schema_ours)
+		rc = schema_append_index_probe(v->reference, chain_table_name(table), sql);
+	else
+		sqlite3_str_appendall(sql, "1");
+	sqlite3_str_appendf(sql,
+	    ", %s FROM %s t NOT INDEXED LEFT JOIN chain c ON c.seq = t.seq WHERE t.id >= ?1 ORDER BY t.id LIMIT ?2",
+	    rows_columns[table], chain_table_name(table));
+	text = sqlite3_str_finish(sql);
+	if (rc == SQLITE_OK)
+		rc = text == NULL ? SQLITE_NOMEM : sqlite3_prepare_v2(v->file.db, text, -1, ret_rows, NULL);
+	sqlite3_free(text);
+	return rc == SQLITE_OK ? 0 : verify_fail(v, rc);
+}
+
+static int
+rows_table(struct verify *v, unsigned int table)
+{
+	sqlite3_stmt *rows;
+	int64_t next = INT64_MIN;
+	int rc;
+
+	if (rows_prepare(v, table, &rows) < 0)
+		return -1;
+	do
+		rc = rows_page(v, rows, table, &next);
+	while (rc > 0);
+	sqlite3_finalize(rows);
+	return rc;
+}
+
+int
+verify_rows(struct verify *v)
+{
+	for (unsigned int table = 1; table < CHAIN_TABLE_MAX; table++)
+		if (rows_table(v, table) < 0)
+			return -1;
+	/* What was dropped meanwhile is missing in the sums. */
+	return verify_pruning(v);
+}

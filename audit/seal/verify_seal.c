@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What makes a seal count: the keys, and the seals that were taken elsewhere. */
+#include "audit/seal/verify_steps.h"
+
+#include "audit/seal/seal_table.h"
+
+#include <string.h>
+
+/* Keys of one id that are not the same would take an attack on SHA-256's first four bytes, which is possible: each is
+ * tried. */
+bool
+verify_seal_counts(const struct verify *v, const struct seal *seal)
+{
+	for (size_t i = 0; i < v->key_count; i++)
+		if (seal_verify(seal, v->result->log_id, &v->keys[i]))
+			return true;
+	return false;
+}
+
+bool
+verify_seal_signed(struct verify *v, const struct seal *seal)
+{
+	bool known = false;
+
+	if (verify_seal_counts(v, seal))
+		return true;
+	for (size_t i = 0; i < v->key_count; i++)
+		known |= v->keys[i].id == seal->key_id;
+	if (known)
+		verify_find(v, VERIFY_BAD_SEAL, 0, 0, seal->first_seq, seal->last_seq,
+		    "seal %lld has a wrong signature: it was changed, or made without the key", (long long)seal->n);
+	else
+		verify_find(v, VERIFY_BAD_SEAL, 0, 0, seal->first_seq, seal->last_seq,
+		    "seal %lld is signed with key %08x, which is not among the keys that count", (long long)seal->n,
+		    seal->key_id);
+	return false;
+}
+
+static void
+verify_note_missing(struct verify *v, const struct seal *seal, int64_t newest)
+{
+	if (seal->n > newest)
+		verify_find(v, VERIFY_TRUNCATED, 0, 0, seal->first_seq, 0,
+		    "seal %lld was taken elsewhere, here the newest is %lld: records up to number %lld are gone",
+		    (long long)seal->n, (long long)newest, (long long)seal->last_seq);
+	else
+		verify_find(v, VERIFY_BAD_SEAL, 0, 0, seal->first_seq, seal->last_seq,
+		    "seal %lld was taken elsewhere and is not here any more", (long long)seal->n);
+}
+
+static int
+verify_note(struct verify *v, sqlite3_stmt *next, const struct verify_note *note, int64_t newest)
+{
+	const struct seal *seal = &note->seal;
+	struct seal here;
+	bool whole;
+	int rc;
+
+	if (strcmp(note->log_id, v->result->log_id) != 0) {
+		v->result->notes_of_others++;
+		return 0;
+	}
+	/* One that anybody may have made proves nothing; verify_seal_signed says so. */
+	if (!verify_seal_signed(v, seal))
+		return 0;
+	rc = seal->n < 1 ? SQLITE_DONE : seal_table_next(next, seal->n - 1, &here, &whole);
+	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+		return verify_fail(v, rc);
+	if (rc == SQLITE_DONE || here.n != seal->n)
+		verify_note_missing(v, seal, newest);
+	else if (!whole || here.last_seq != seal->last_seq || memcmp(here.head, seal->head, CHAIN_DIGEST) != 0)
+		verify_find(v, VERIFY_REWRITTEN, 0, 0, seal->first_seq, seal->last_seq,
+		    "seal %lld is another than the one taken elsewhere: records %lld to %lld were written anew",
+		    (long long)seal->n, (long long)seal->first_seq, (long long)seal->last_seq);
+	else
+		v->result->notes_matched++;
+	return 0;
+}
+
+int
+verify_notes(struct verify *v)
+{
+	struct seal newest;
+	sqlite3_stmt *next;
+	int rc;
+
+	if (v->options->note_count == 0)
+		return 0;
+	/* Newer ones than when this run began: the writer went on, and a seal may have been taken since. */
+	rc = seal_table_newest(v->file.db, &newest);
+	if (rc != SQLITE_OK && rc != SQLITE_CORRUPT)
+		return verify_fail(v, rc);
+	rc = seal_table_prepare(v->file.db, &next);
+	if (rc != SQLITE_OK)
+		return verify_fail(v, rc);
+	rc = 0;
+	for (size_t i = 0; rc == 0 && i < v->options->note_count; i++)
+		rc = verify_note(v, next, &v->options->notes[i], newest.n);
+	sqlite3_finalize(next);
+	if (rc == 0 && v->result->notes_of_others == v->options->note_count)
+		verify_find(v, VERIFY_TRUNCATED, 0, 0, 0, 0,
+		    "all seals that were taken elsewhere are of another log: this one took its place");
+	return rc;
+}

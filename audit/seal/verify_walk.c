@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* From one sealed head to the next, link by link, with a look at the row behind each. */
+#include "audit/seal/verify_steps.h"
+
+#include "audit/seal/seal_table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct walk {
+	struct verify *v;
+	sqlite3_stmt *links, *at;            /* a page of links; the link with a number */
+	sqlite3_stmt *rows[CHAIN_TABLE_MAX]; /* the row with an id */
+	sqlite3_stmt *next_seal;
+	int64_t seq; /* links up to here are done */
+	uint8_t head[CHAIN_DIGEST];
+	bool head_known;
+	struct seal seal;   /* the last one met */
+	int64_t hole;       /* first number of this segment without a link; 0: none */
+	int64_t pruned_to;  /* rows up to here are dropped, as far as is known */
+	bool pruned_sealed; /* a seal ends there */
+};
+
+/* The number after this one; a hostile file may have the largest there is. */
+static int64_t
+walk_after(int64_t number)
+{
+	return number == INT64_MAX ? number : number + 1;
+}
+
+static void
+walk_close(struct walk *walk)
+{
+	sqlite3_finalize(walk->links);
+	sqlite3_finalize(walk->at);
+	sqlite3_finalize(walk->next_seal);
+	for (unsigned int table = 1; table < CHAIN_TABLE_MAX; table++)
+		sqlite3_finalize(walk->rows[table]);
+}
+
+static int
+walk_open(struct walk *walk, struct verify *v)
+{
+	char sql[1024];
+
+	memset(walk, 0, sizeof(*walk));
+	walk->v = v;
+	walk->pruned_to = v->result->pruned_through;
+	walk->head_known = walk->pruned_to == 0 || v->from.n > 0;
+	walk->seal = v->result->newest = v->from;
+	walk->seq = v->from.last_seq;
+	memcpy(walk->head, v->from.head, CHAIN_DIGEST);
+	if (v->from.n == 0)
+		chain_begin(v->chain, v->result->log_id, walk->head);
+	if (verify_prepare(v,
+		"SELECT seq, tbl, id, digest FROM chain WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3",
+		&walk->links) < 0 ||
+	    verify_prepare(v, "SELECT tbl, id FROM chain WHERE seq = ?1", &walk->at) < 0)
+		return -1;
+	for (unsigned int table = 1; table < CHAIN_TABLE_MAX; table++) {
+		snprintf(sql, sizeof(sql), "SELECT %s FROM %s WHERE id = ?1", chain_table_columns(table),
+		    chain_table_name(table));
+		if (verify_prepare(v, sql, &walk->rows[table]) < 0)
+			return -1;
+	}
+	return seal_table_prepare(v->file.db, &walk->next_seal) == SQLITE_OK ? 0 : verify_fail(v, SQLITE_ERROR);
+}
+
+/* Is the link with this number about that row? 1, 0, or -1. */
+static int
+walk_link_is_about(struct walk *walk, int64_t seq, const struct chain_link *link)
+{
+	bool same = false;
+	int rc;
+
+	sqlite3_bind_int64(walk->at, 1, seq);
+	rc = sqlite3_step(walk->at);
+	if (rc == SQLITE_ROW)
+		same =
+		    sqlite3_column_int64(walk->at, 0) == link->table && sqlite3_column_int64(walk->at, 1) == link->id;
+	sqlite3_reset(walk->at);
+	return rc == SQLITE_ROW || rc == SQLITE_DONE ? same : verify_fail(walk->v, rc);
+}
+
+/* The row has an older number than the link. If that number is another's, verify_rows names it. */
+static int
+walk_row_is_older(struct walk *walk, int64_t row_seq, const struct chain_link *link)
+{
+	int about = walk_link_is_about(walk, row_seq, link);
+
+	if (about > 0)
+		verify_find(walk->v, VERIFY_ROLLED_BACK, link->table, link->id, link->seq, 0,
+		    "is again as it was before change %lld: it still has number %lld", (long long)link->seq,
+		    (long long)row_seq);
+	return about < 0 ? -1 : 0;
+}
+
+/* The row that stmt stands on, which has the link's id. */
+static int
+walk_compare_row(struct walk *walk, sqlite3_stmt *row, const struct chain_link *link)
+{
+	int64_t seq = sqlite3_column_int64(row, 1);
+	uint8_t digest[CHAIN_DIGEST];
+
+	if (seq > link->seq)
+		return 0;
+	if (seq < link->seq)
+		return walk_row_is_older(walk, seq, link);
+	if (chain_digest(walk->v->chain, row, digest) != SQLITE_OK)
+		return verify_fail(walk->v, SQLITE_NOMEM);
+	if (memcmp(digest, link->digest, CHAIN_DIGEST) != 0)
+		verify_find(walk->v, VERIFY_CHANGED, link->table, link->id, link->seq, 0,
+		    "is not what it was when it was written");
+	return 0;
+}
+
+static int
+walk_check_row(struct walk *walk, const struct chain_link *link)
+{
+	sqlite3_stmt *row = walk->rows[link->table];
+	int rc, ret = 0;
+
+	sqlite3_bind_int64(row, 1, link->id);
+	rc = sqlite3_step(row);
+	if (rc == SQLITE_ROW)
+		ret = walk_compare_row(walk, row, link);
+	else if (rc == SQLITE_DONE)
+		verify_find(walk->v, VERIFY_REMOVED, link->table, link->id, link->seq, 0, "is not there any more");
+	else
+		ret = verify_fail(walk->v, rc);
+	sqlite3_reset(row);
+	return ret;
+}
+
+/* The link that walk->links stands on. */
+static int
+walk_link(struct walk *walk)
+{
+	struct verify *v = walk->v;
+	int64_t table = sqlite3_column_int64(walk->links, 1);
+	struct chain_link link = {
+	    .seq = sqlite3_column_int64(walk->links, 0), .id = sqlite3_column_int64(walk->links, 2)};
+	bool whole = sqlite3_column_bytes(walk->links, 3) == CHAIN_DIGEST && table > 0 && table < CHAIN_TABLE_MAX;
+
+	if (link.seq != walk_after(walk->seq) && walk->hole == 0)
+		walk->hole = walk_after(walk->seq);
+	walk->seq = link.seq;
+	v->result->links++;
+	if (!whole) {
+		walk->head_known = false;
+		verify_find(v, VERIFY_REWRITTEN, 0, 0, link.seq, 0, "link %lld is damaged", (long long)link.seq);
+		return 0;
+	}
+	link.table = (unsigned int)table;
+	memcpy(link.digest, sqlite3_column_blob(walk->links, 3), CHAIN_DIGEST);
+	chain_advance(v->chain, walk->head, &link);
+	return walk_check_row(walk, &link);
+}
+
+/* Was something dropped while we went? Then our links may be gone. */
+static int
+walk_notice_pruning(struct walk *walk)
+{
+	int64_t through;
+	int rc = seal_table_pruned_through(walk->v->file.db, &through);
+
+	if (rc != SQLITE_OK)
+		return verify_fail(walk->v, rc);
+	if (through != walk->pruned_to) {
+		walk->pruned_to = walk->v->result->pruned_through = through;
+		walk->pruned_sealed = false;
+	}
+	if (through > walk->seq) {
+		walk->seq = through;
+		walk->head_known = false;
+		walk->hole = 0;
+	}
+	return 0;
+}
+
+/* A page of links up to, with, last_seq. 1: there may be more; 0: done; -1. */
+static int
+walk_page(struct walk *walk, int64_t last_seq)
+{
+	int count = 0, rc, ret = 0;
+
+	if (verify_begin(walk->v) < 0)
+		return -1;
+	ret = walk_notice_pruning(walk);
+	sqlite3_bind_int64(walk->links, 1, walk->seq);
+	sqlite3_bind_int64(walk->links, 2, last_seq);
+	sqlite3_bind_int(walk->links, 3, VERIFY_PAGE);
+	for (rc = SQLITE_DONE; ret == 0 && (rc = sqlite3_step(walk->links)) == SQLITE_ROW; count++)
+		ret = walk_link(walk);
+	if (ret == 0 && rc != SQLITE_DONE)
+		ret = verify_fail(walk->v, rc);
+	sqlite3_reset(walk->links);
+	if (verify_end(walk->v) < 0 || ret < 0)
+		return -1;
+	verify_progress(walk->v, (uint64_t)count);
+	return count == VERIFY_PAGE;
+}
+
+static int
+walk_to(struct walk *walk, int64_t last_seq)
+{
+	int rc;
+
+	walk->hole = 0;
+	do
+		rc = walk_page(walk, last_seq);
+	while (rc > 0);
+	if (rc == 0 && walk->seq < last_seq && walk->hole == 0)
+		walk->hole = walk->seq + 1;
+	return rc;
+}
+
+/* The links since the seal before do not lead to this one's head. A number without a link tells where, but in a log
+ * that was brought over from a form without a chain, whose first numbers have holes. */
+static void
+walk_find_segment(struct walk *walk, const struct seal *seal)
+{
+	struct verify *v = walk->v;
+
+	if (walk->hole > v->last_seq)
+		verify_find(v, VERIFY_TRUNCATED, 0, 0, walk->hole, 0,
+		    "the chain ends with link %lld, but seal %lld is about links up to %lld", (long long)v->last_seq,
+		    (long long)seal->n, (long long)seal->last_seq);
+	else if (walk->hole != 0)
+		verify_find(v, VERIFY_REMOVED, 0, 0, walk->hole, seal->last_seq,
+		    "link %lld was removed, and perhaps the record that it was about", (long long)walk->hole);
+	else
+		verify_find(v, VERIFY_REWRITTEN, 0, 0, seal->first_seq, seal->last_seq,
+		    "links %lld to %lld do not lead to the head that seal %lld signed: one was changed, added or put "
+		    "elsewhere, perhaps with its record",
+		    (long long)seal->first_seq, (long long)seal->last_seq, (long long)seal->n);
+}
+
+/* Number and range go on where the seal before it ended. */
+static void
+walk_check_place(struct walk *walk, const struct seal *seal)
+{
+	const struct seal *before = &walk->seal;
+
+	if (seal->n != walk_after(before->n))
+		verify_find(walk->v, VERIFY_BAD_SEAL, 0, 0, walk_after(before->last_seq), seal->last_seq,
+		    "seal %lld is missing", (long long)walk_after(before->n));
+	else if (seal->first_seq != walk_after(before->last_seq) || seal->last_seq < seal->first_seq)
+		verify_find(walk->v, VERIFY_BAD_SEAL, 0, 0, walk_after(before->last_seq), seal->last_seq,
+		    "seal %lld is about %lld to %lld, which does not follow seal %lld, up to %lld", (long long)seal->n,
+		    (long long)seal->first_seq, (long long)seal->last_seq, (long long)before->n,
+		    (long long)before->last_seq);
+}
+
+static int
+walk_seal(struct walk *walk, const struct seal *seal)
+{
+	bool is_signed = verify_seal_signed(walk->v, seal);
+
+	walk_check_place(walk, seal);
+	if (seal->last_seq > walk->pruned_to && walk_to(walk, seal->last_seq) < 0)
+		return -1;
+	if (seal->last_seq == walk->pruned_to)
+		walk->pruned_sealed = true;
+	if (seal->last_seq > walk->pruned_to && walk->head_known && memcmp(walk->head, seal->head, CHAIN_DIGEST) != 0)
+		walk_find_segment(walk, seal);
+	/* What is wrong here says nothing about what follows: that goes on from what was signed. */
+	walk->head_known = is_signed;
+	memcpy(walk->head, seal->head, CHAIN_DIGEST);
+	walk->seq = seal->last_seq > walk->seq ? seal->last_seq : walk->seq;
+	walk->seal = *seal;
+	walk->v->result->seals++;
+	walk->v->result->newest = *seal;
+	return 0;
+}
+
+/* 1: there was one; 0: there is none left; -1. */
+static int
+walk_next_seal(struct walk *walk)
+{
+	struct verify *v = walk->v;
+	struct seal seal;
+	bool whole;
+	int rc;
+
+	if (walk->seal.n >= v->last_n)
+		return 0;
+	rc = seal_table_next(walk->next_seal, walk->seal.n, &seal, &whole);
+	if (rc == SQLITE_DONE)
+		return 0;
+	if (rc != SQLITE_ROW)
+		return verify_fail(v, rc);
+	if (whole)
+		return walk_seal(walk, &seal) < 0 ? -1 : 1;
+	verify_find(
+	    v, VERIFY_BAD_SEAL, 0, 0, walk_after(walk->seal.last_seq), 0, "seal %lld is damaged", (long long)seal.n);
+	/* As if it were not there; the next one's range tells what it was about. */
+	walk->seal.n = seal.n;
+	walk->head_known = false;
+	return 1;
+}
+
+/* What stands after the newest seal must be what a writer leaves there: nothing when it ended in order, and never as
+ * many links as make a seal due. */
+static int
+walk_check_tail(struct walk *walk)
+{
+	struct verify *v = walk->v;
+	const struct seal *newest = &v->result->newest;
+	bool closes;
+	int rc = seal_table_closes(v->file.db, newest, &closes);
+
+	if (rc != SQLITE_OK)
+		return verify_fail(v, rc);
+	if (v->result->unsealed > 0 && closes)
+		verify_find(v, VERIFY_INSERTED, 0, 0, walk_after(newest->last_seq), v->last_seq,
+		    "changes %lld to %lld were added after the log was closed, with seal %lld",
+		    (long long)walk_after(newest->last_seq), (long long)v->last_seq, (long long)newest->n);
+	else if (v->result->unsealed >= SEAL_LINKS)
+		verify_find(v, VERIFY_BAD_SEAL, 0, 0, walk_after(newest->last_seq), v->last_seq,
+		    "changes %lld to %lld are under no seal, and postern never leaves as many: seals were removed, or "
+		    "changes added",
+		    (long long)walk_after(newest->last_seq), (long long)v->last_seq);
+	return 0;
+}
+
+/* Links that are not sealed yet. */
+static int
+walk_tail(struct walk *walk)
+{
+	struct verify *v = walk->v;
+	uint64_t before = v->result->links;
+
+	if (walk_to(walk, v->last_seq) < 0)
+		return -1;
+	v->result->unsealed = v->result->links - before;
+	/* Before the first seal a log that was brought over from a form without a chain may have holes. */
+	if (walk->hole != 0 && walk->hole <= v->last_seq && v->result->newest.n > 0)
+		verify_find(v, VERIFY_REMOVED, 0, 0, walk->hole, v->last_seq,
+		    "link %lld was removed, and perhaps the record that it was about", (long long)walk->hole);
+	return walk_check_tail(walk);
+}
+
+/* A seal or a link in front of the first one would be met by nobody. */
+static int
+walk_check_front(struct verify *v)
+{
+	int64_t seals, links;
+
+	if (verify_integer(v, "SELECT count(*) FROM seals WHERE n < 1", 0, 0, &seals) < 0 ||
+	    verify_integer(v, "SELECT count(*) FROM chain WHERE seq < 1", 0, 0, &links) < 0)
+		return -1;
+	if (seals > 0)
+		verify_find(v, VERIFY_BAD_SEAL, 0, 0, 0, 0, "%lld seals have numbers below 1", (long long)seals);
+	if (links > 0)
+		verify_find(v, VERIFY_REORDERED, 0, 0, 0, 0, "%lld links have numbers below 1", (long long)links);
+	return 0;
+}
+
+int
+verify_walk(struct verify *v)
+{
+	struct walk walk;
+	int rc = walk_open(&walk, v);
+
+	if (rc == 0)
+		rc = walk_check_front(v);
+	while (rc == 0 && (rc = walk_next_seal(&walk)) > 0)
+		rc = 0;
+	if (rc == 0)
+		rc = walk_tail(&walk);
+	if (rc == 0 && walk.pruned_to > v->from.last_seq && !walk.pruned_sealed)
+		verify_find(v, VERIFY_REMOVED, 0, 0, 1, walk.pruned_to,
+		    "records up to number %lld are said to be dropped, but no seal ends there",
+		    (long long)walk.pruned_to);
+	walk_close(&walk);
+	return rc;
+}

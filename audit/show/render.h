@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Rows of the audit log as text: one short line for people, one JSON object for programs. Whatever the row holds, the
+ * output is printable ASCII (CASES F-28): other bytes become \xNN. */
+#ifndef POSTERN_AUDIT_RENDER_H
+#define POSTERN_AUDIT_RENDER_H
+
+#include "audit/query/query.h"
+
+#include <stdio.h>
+
+/* Version of the JSON objects, their member "v". Members are only added within a version. */
+#define RENDER_JSON_VERSION 1
+
+/* One line with newline: local time, sandbox, verdict, protocol, target, reason, rule, bytes, duration, end. colour:
+ * ANSI colours around the verdict. */
+void render_short(FILE *out, const struct query_row *row, bool colour);
+
+/* The same line, and behind it what else is known of the connection or query as KEY=VALUE: its own end, TLS, place,
+ * what each step took, packets, Community IDs. */
+void render_wide(FILE *out, const struct query_row *row, bool colour);
+
+/* One line with newline: a JSON object, described in postern-audit(5). 0 or -ENOMEM. */
+int render_json(FILE *out, const struct query_row *row);
+
+/* "A", "HTTPS", "TYPE123"; "NXDOMAIN", "RCODE17"; "tcp", "132"; "TLSv1.3", "0x7f1c". */
+const char *render_qtype(int64_t qtype, char ret_text[32]);
+const char *render_rcode(int64_t rcode, char ret_text[32]);
+const char *render_proto(int64_t proto, char ret_text[32]);
+const char *render_tls_version(int64_t version, char ret_text[32]);
+
+/* "999", "1.2K", "34M": bytes for people, powers of 1024. */
+const char *render_bytes(int64_t bytes, char ret_text[32]);
+
+/* RFC 3339 with microseconds, UTC. */
+const char *render_time_utc(int64_t ts_us, char ret_text[40]);
+
+#endif

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "audit/store/schema.h"
+
+#include "audit/record.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* Comments inside the CREATE statements stay in the file: `sqlite3 audit.db .schema` explains itself. */
+static const char schema_tables[] =
+    "CREATE TABLE meta (\n"
+    "	key TEXT PRIMARY KEY,   -- 'created_us', 'version' (of the postern that made the file), 'log_id' (of this\n"
+    "	                        -- file, in its seals), 'pruned_through' (seq: rows up to it were dropped), 'probe'\n"
+    "	value ANY\n"
+    ") STRICT, WITHOUT ROWID;\n"
+
+    "CREATE TABLE verdicts (id INTEGER PRIMARY KEY, word TEXT NOT NULL) STRICT;\n"
+    "CREATE TABLE reasons (id INTEGER PRIMARY KEY, word TEXT NOT NULL, sentence TEXT NOT NULL) STRICT;\n"
+    "CREATE TABLE ends (id INTEGER PRIMARY KEY, word TEXT NOT NULL) STRICT;\n"
+    "CREATE TABLE name_sources (id INTEGER PRIMARY KEY, word TEXT NOT NULL) STRICT;\n"
+    "CREATE TABLE event_kinds (id INTEGER PRIMARY KEY, word TEXT NOT NULL) STRICT;\n"
+
+    "CREATE TABLE sandboxes (\n"
+    "	id INTEGER PRIMARY KEY, -- microseconds since the epoch when it was attached; never used again\n"
+    "	seq INTEGER NOT NULL,   -- as in connections\n"
+    "	name TEXT NOT NULL,     -- may come again later, under another id\n"
+    "	kind TEXT NOT NULL,     -- 'tap' or 'netns'\n"
+    "	attached_ts INTEGER,    -- microseconds since the epoch, UTC, as every *ts\n"
+    "	detached_ts INTEGER,    -- NULL while attached\n"
+    "	uid INTEGER,            -- who attached it\n"
+    "	detail TEXT             -- JSON: guest addresses, mac, device, labels, parent\n"
+    ") STRICT;\n"
+    "CREATE INDEX sandboxes_name ON sandboxes (name);\n"
+
+    "CREATE TABLE connections (   -- one row for each attempt, allowed or not\n"
+    "	id INTEGER PRIMARY KEY, -- sender's epoch << 31, plus a counter; the 16 hex digits of the JSON output\n"
+    "	seq INTEGER NOT NULL,   -- grows with every insert and change in any table: the cursor of log -f\n"
+    "	sandbox_id INTEGER NOT NULL,\n"
+    "	ts INTEGER NOT NULL,    -- first seen\n"
+    "	last_ts INTEGER,        -- refused packets: last seen\n"
+    "	count INTEGER NOT NULL, -- refused packets: how many so far; else 1\n"
+    "	proto INTEGER NOT NULL, -- IP protocol number\n"
+    "	src TEXT, sport INTEGER NOT NULL,\n"
+    "	dst TEXT, dport INTEGER NOT NULL, -- as dialled; dst NULL: many; port 0: none\n"
+    "	name TEXT,              -- canonical host name ([a-z0-9._-]), or NULL\n"
+    "	name_raw BLOB,          -- what the guest said instead, as it came: anything\n"
+    "	name_source INTEGER NOT NULL, -- name_sources: the proof behind the name\n"
+    "	verdict INTEGER NOT NULL,     -- verdicts\n"
+    "	reason INTEGER NOT NULL,      -- reasons\n"
+    "	rule TEXT,              -- deciding rule and where it stands\n"
+    "	detail TEXT,            -- why, where the reason alone does not tell\n"
+    "	generation INTEGER NOT NULL,  -- of the policy that decided\n"
+    "	alpn TEXT,              -- as offered in the ClientHello\n"
+    "	tls_version INTEGER,    -- highest offered, as on the wire: 772 is TLS 1.3\n"
+    "	ja4 TEXT,               -- fingerprint of the ClientHello\n"
+    "	http_method TEXT,\n"
+    "	flags INTEGER NOT NULL, -- 1: ClientHello carried the ECH extension, 2: HTTP Upgrade, 4: mode: learn\n"
+    "	country TEXT, asn INTEGER, as_org TEXT, -- of dst, by the databases named in event daemon_start\n"
+    "	dns_us INTEGER,         -- set-up: the question upstream that led here\n"
+    "	hello_us INTEGER,       -- accept to a whole ClientHello or request head\n"
+    "	connect_us INTEGER,     -- connecting to the origin\n"
+    "	first_byte_us INTEGER,  -- accept to the origin's first byte\n"
+    "	bytes_out INTEGER, bytes_in INTEGER, -- payload, guest to origin and back; so far, while it is open\n"
+    "	packets_out INTEGER, packets_in INTEGER, -- TCP segments on the guest's side, UDP datagrams\n"
+    "	duration_us INTEGER,\n"
+    "	closed_ts INTEGER,\n"
+    "	community_id TEXT,      -- of src and dst\n"
+    "	up_src TEXT, up_sport INTEGER, -- our end of the connection to dst\n"
+    "	up_community_id TEXT,   -- of that\n"
+    "	domain TEXT,            -- the part of name that is registered\n"
+    "	end INTEGER NOT NULL    -- ends; 0: still open\n"
+    ") STRICT;\n"
+    "CREATE INDEX connections_sandbox ON connections (sandbox_id, ts);\n"
+    "CREATE INDEX connections_ts ON connections (ts);\n"
+    "CREATE INDEX connections_seq ON connections (seq);\n"
+    "CREATE INDEX connections_open ON connections (id) WHERE end = 0;\n"
+
+    "CREATE TABLE dns (           -- one row for each query, or several equal ones\n"
+    "	id INTEGER PRIMARY KEY,\n"
+    "	seq INTEGER NOT NULL,\n"
+    "	sandbox_id INTEGER NOT NULL,\n"
+    "	ts INTEGER NOT NULL,\n"
+    "	count INTEGER NOT NULL,\n"
+    "	transport INTEGER NOT NULL, -- 17: UDP, 6: TCP\n"
+    "	src TEXT, sport INTEGER NOT NULL,\n"
+    "	server TEXT,            -- the resolver that the guest meant to ask; all are answered by postern\n"
+    "	qname TEXT,             -- canonical name, or NULL\n"
+    "	qname_raw BLOB,         -- what was asked instead: anything\n"
+    "	qtype INTEGER NOT NULL,\n"
+    "	verdict INTEGER NOT NULL, reason INTEGER NOT NULL, rule TEXT, detail TEXT, generation INTEGER NOT NULL,\n"
+    "	rcode INTEGER NOT NULL, -- as answered\n"
+    "	ede INTEGER,            -- RFC 8914 INFO-CODE, or NULL\n"
+    "	answers TEXT,           -- JSON array of strings: \"A 192.0.2.1\"\n"
+    "	ttl INTEGER NOT NULL,   -- seconds, as answered\n"
+    "	upstream_us INTEGER NOT NULL, -- time spent asking upstream; 0: nobody was asked\n"
+    "	leases INTEGER,         -- addresses it may connect to by this answer\n"
+    "	domain TEXT,            -- the part of qname that is registered\n"
+    "	entropy INTEGER         -- of qname's characters before it, hundredths of a bit a character\n"
+    ") STRICT;\n"
+    "CREATE INDEX dns_sandbox ON dns (sandbox_id, ts);\n"
+    "CREATE INDEX dns_ts ON dns (ts);\n"
+    "CREATE INDEX dns_seq ON dns (seq);\n"
+
+    "CREATE TABLE events (\n"
+    "	id INTEGER PRIMARY KEY,\n"
+    "	seq INTEGER NOT NULL,\n"
+    "	sandbox_id INTEGER NOT NULL, -- 0: the daemon itself\n"
+    "	ts INTEGER NOT NULL,\n"
+    "	kind INTEGER NOT NULL,  -- event_kinds\n"
+    "	uid INTEGER,            -- who asked; NULL: nobody\n"
+    "	detail TEXT             -- JSON object\n"
+    ") STRICT;\n"
+    "CREATE INDEX events_sandbox ON events (sandbox_id, ts);\n"
+    "CREATE INDEX events_ts ON events (ts);\n"
+    "CREATE INDEX events_seq ON events (seq);\n";
+
+const char schema_tables_2[] =
+    "CREATE TABLE accounts (      -- what a gateway itself counted of a sandbox; rows must add up to it\n"
+    "	id INTEGER PRIMARY KEY, -- of the sender's epoch, as in connections\n"
+    "	seq INTEGER NOT NULL,\n"
+    "	sandbox_id INTEGER NOT NULL,\n"
+    "	ts INTEGER NOT NULL,\n"
+    "	final INTEGER NOT NULL, -- 1: nothing came after it\n"
+    "	connections INTEGER NOT NULL, -- accepted; then: recorded, by verdict\n"
+    "	connections_allowed INTEGER NOT NULL, connections_denied INTEGER NOT NULL,\n"
+    "	connections_limited INTEGER NOT NULL, connections_failed INTEGER NOT NULL,\n"
+    "	queries INTEGER NOT NULL,\n"
+    "	queries_allowed INTEGER NOT NULL, queries_denied INTEGER NOT NULL,\n"
+    "	queries_limited INTEGER NOT NULL, queries_failed INTEGER NOT NULL,\n"
+    "	packets INTEGER NOT NULL, -- refused, by the kernel's counters\n"
+    "	packets_allowed INTEGER NOT NULL, packets_denied INTEGER NOT NULL,\n"
+    "	packets_limited INTEGER NOT NULL, packets_failed INTEGER NOT NULL\n"
+    ") STRICT;\n"
+    "CREATE INDEX accounts_sandbox ON accounts (sandbox_id);\n"
+    "CREATE INDEX accounts_seq ON accounts (seq);\n"
+    "CREATE INDEX sandboxes_seq ON sandboxes (seq);\n"
+
+    "CREATE TABLE chain (         -- one link for each insert and change of a row, see postern-audit(5)\n"
+    "	seq INTEGER PRIMARY KEY, -- the seq that the row got by it\n"
+    "	tbl INTEGER NOT NULL,   -- 1 connections, 2 dns, 3 events, 4 sandboxes, 5 accounts\n"
+    "	id INTEGER NOT NULL,    -- of the row\n"
+    "	digest BLOB NOT NULL    -- SHA-256 of the row as it then was\n"
+    ") STRICT;\n"
+
+    "CREATE TABLE seals (         -- signed heads of the chain\n"
+    "	n INTEGER PRIMARY KEY,  -- from 1, without holes\n"
+    "	first_seq INTEGER NOT NULL, last_seq INTEGER NOT NULL, -- the links since the seal before it\n"
+    "	ts INTEGER NOT NULL,\n"
+    "	head BLOB NOT NULL,     -- of the chain after last_seq\n"
+    "	key_id INTEGER NOT NULL,\n"
+    "	signature BLOB NOT NULL -- Ed25519 over the seal's text\n"
+    ") STRICT;\n"
+
+    "CREATE TABLE seal_keys (     -- public halves; trust the copy you took away, not this one\n"
+    "	id INTEGER PRIMARY KEY,\n"
+    "	public BLOB NOT NULL,   -- 32 bytes\n"
+    "	ts INTEGER NOT NULL     -- first used\n"
+    ") STRICT;\n";
+
+/* Each is the way to some question's rows in the order of time, see audit/query/query_lead.c. Those by name have a row's
+ * verdict before its time: what was refused of a name stands together, however often it was allowed. A row that was
+ * allowed is in none of those by reason. */
+const char schema_indexes[] =
+    "CREATE INDEX IF NOT EXISTS connections_name ON connections (name, verdict, ts) WHERE name IS NOT NULL;\n"
+    "CREATE INDEX IF NOT EXISTS connections_domain ON connections (domain, ts) WHERE domain IS NOT NULL;\n"
+    "CREATE INDEX IF NOT EXISTS connections_dst ON connections (dst, ts);\n"
+    "CREATE INDEX IF NOT EXISTS connections_reason ON connections (reason, ts) WHERE reason <> 0;\n"
+    "CREATE INDEX IF NOT EXISTS dns_name ON dns (qname, verdict, ts) WHERE qname IS NOT NULL;\n"
+    "CREATE INDEX IF NOT EXISTS dns_domain ON dns (domain, ts) WHERE domain IS NOT NULL;\n"
+    "CREATE INDEX IF NOT EXISTS dns_reason ON dns (reason, ts) WHERE reason <> 0;\n";
+
+/* Microseconds -> RFC 3339, UTC. */
+#define TIME_TEXT(column)                                                                                              \
+	"CASE WHEN " column " IS NOT NULL THEN strftime('%Y-%m-%dT%H:%M:%S', " column " / 1000000, 'unixepoch') "      \
+	"|| printf('.%06dZ', " column " % 1000000) END"
+#define PROTO_TEXT(column)                                                                                             \
+	"CASE " column " WHEN 6 THEN 'tcp' WHEN 17 THEN 'udp' WHEN 1 THEN 'icmp' WHEN 58 THEN 'icmp6' ELSE "           \
+	"CAST(" column " AS TEXT) END"
+#define ID_TEXT "printf('%016x', t.id)"
+
+/* clang-format off */
+const char schema_views[] =
+    "CREATE VIEW v_connections AS SELECT " ID_TEXT " AS id, " TIME_TEXT("t.ts") " AS time, s.name AS sandbox,\n"
+    "	v.word AS verdict, r.word AS reason, " PROTO_TEXT("t.proto") " AS proto, t.src, t.sport, t.dst, t.dport,\n"
+    "	coalesce(t.name, CASE WHEN t.name_raw IS NOT NULL THEN 'hex:' || hex(t.name_raw) END) AS name,\n"
+    "	n.word AS name_source, t.rule, t.detail, t.generation, t.alpn,\n"
+    "	CASE t.tls_version WHEN 768 THEN 'SSLv3' WHEN 769 THEN 'TLSv1' WHEN 770 THEN 'TLSv1.1'\n"
+    "	WHEN 771 THEN 'TLSv1.2' WHEN 772 THEN 'TLSv1.3'\n"
+    "	ELSE nullif(printf('0x%04x', t.tls_version), '0x0000') END AS tls_version,\n"
+    "	t.ja4, t.http_method, t.flags & 1 AS ech, (t.flags >> 1) & 1 AS tunnel, (t.flags >> 2) & 1 AS learn,\n"
+    "	t.country, t.asn, t.as_org, t.count, " TIME_TEXT("t.last_ts") " AS last_time, t.bytes_out, t.bytes_in,\n"
+    "	t.packets_out, t.packets_in, t.dns_us, t.hello_us, t.connect_us, t.first_byte_us, t.duration_us,\n"
+    "	" TIME_TEXT("t.closed_ts") " AS closed_time, e.word AS end, t.community_id, t.up_src, t.up_sport,\n"
+    "	t.up_community_id, t.domain, t.ts\n"
+    "	FROM connections t LEFT JOIN sandboxes s ON s.id = t.sandbox_id LEFT JOIN verdicts v ON v.id = t.verdict\n"
+    "	LEFT JOIN reasons r ON r.id = t.reason LEFT JOIN name_sources n ON n.id = t.name_source\n"
+    "	LEFT JOIN ends e ON e.id = t.end;\n"
+
+    "CREATE VIEW v_dns AS SELECT " ID_TEXT " AS id, " TIME_TEXT("t.ts") " AS time, s.name AS sandbox,\n"
+    "	v.word AS verdict, r.word AS reason,\n"
+    "	coalesce(t.qname, CASE WHEN t.qname_raw IS NOT NULL THEN 'hex:' || hex(t.qname_raw) END) AS qname,\n"
+    "	CASE t.qtype WHEN 1 THEN 'A' WHEN 28 THEN 'AAAA' WHEN 5 THEN 'CNAME' WHEN 65 THEN 'HTTPS'\n"
+    "	WHEN 64 THEN 'SVCB' WHEN 16 THEN 'TXT' WHEN 15 THEN 'MX' WHEN 33 THEN 'SRV' WHEN 12 THEN 'PTR'\n"
+    "	WHEN 2 THEN 'NS' WHEN 6 THEN 'SOA' ELSE 'TYPE' || t.qtype END AS qtype,\n"
+    "	CASE t.rcode WHEN 0 THEN 'NOERROR' WHEN 1 THEN 'FORMERR' WHEN 2 THEN 'SERVFAIL' WHEN 3 THEN 'NXDOMAIN'\n"
+    "	WHEN 4 THEN 'NOTIMP' WHEN 5 THEN 'REFUSED' ELSE 'RCODE' || t.rcode END AS rcode,\n"
+    "	t.ede, t.answers, t.ttl, t.upstream_us, t.leases, t.domain, t.entropy / 100.0 AS entropy, t.rule, t.detail, t.generation, t.count,\n"
+    "	" PROTO_TEXT("t.transport") " AS transport, t.src, t.sport, t.server, t.ts\n"
+    "	FROM dns t LEFT JOIN sandboxes s ON s.id = t.sandbox_id LEFT JOIN verdicts v ON v.id = t.verdict\n"
+    "	LEFT JOIN reasons r ON r.id = t.reason;\n"
+
+    "CREATE VIEW v_events AS SELECT " ID_TEXT " AS id, " TIME_TEXT("t.ts") " AS time, s.name AS sandbox,\n"
+    "	k.word AS event, t.uid, t.detail, t.ts\n"
+    "	FROM events t LEFT JOIN sandboxes s ON s.id = t.sandbox_id LEFT JOIN event_kinds k ON k.id = t.kind;\n"
+
+    "CREATE VIEW v_sandboxes AS SELECT t.id, t.name, t.kind, " TIME_TEXT("t.attached_ts") " AS attached_time,\n"
+    "	" TIME_TEXT("t.detached_ts") " AS detached_time, t.uid, t.detail ->> '$.labels' AS labels,\n"
+    "	t.detail ->> '$.parent.name' AS parent, t.detail ->> '$.parent.id' AS parent_id, t.detail\n"
+    "	FROM sandboxes t;\n"
+
+    "CREATE VIEW v_dns_domains AS SELECT s.name AS sandbox, t.domain, sum(t.count) AS queries,\n"
+    "	count(DISTINCT t.qname) AS names, sum(t.verdict <> 0) AS refused, max(length(t.qname)) AS longest_name,\n"
+    "	round(avg(t.entropy) / 100.0, 2) AS entropy, " TIME_TEXT("min(t.ts)") " AS first_time,\n"
+    "	" TIME_TEXT("max(t.ts)") " AS last_time\n"
+    "	FROM dns t LEFT JOIN sandboxes s ON s.id = t.sandbox_id WHERE t.domain IS NOT NULL\n"
+    "	GROUP BY t.sandbox_id, t.domain;\n"
+
+    "CREATE VIEW v_accounts AS SELECT " ID_TEXT " AS id, " TIME_TEXT("t.ts") " AS time, s.name AS sandbox, t.final,\n"
+    "	t.connections, t.connections_allowed, t.connections_denied, t.connections_limited, t.connections_failed,\n"
+    "	t.queries, t.queries_allowed, t.queries_denied, t.queries_limited, t.queries_failed,\n"
+    "	t.packets, t.packets_denied, t.packets_limited, t.packets_failed, t.ts\n"
+    "	FROM accounts t LEFT JOIN sandboxes s ON s.id = t.sandbox_id;\n"
+
+    "CREATE VIEW v_seals AS SELECT t.n, " TIME_TEXT("t.ts") " AS time, t.first_seq, t.last_seq,\n"
+    "	lower(hex(t.head)) AS head, printf('%08x', t.key_id) AS key_id FROM seals t;\n"
+
+    /* Only where a column has the same affinity in all three does SQLite take the order from their indexes. */
+    "CREATE VIEW v_log AS\n"
+    "	SELECT time, sandbox, 'connection' AS kind, verdict, reason,\n"
+    "	coalesce(name, dst, '-') || ':' || dport AS what, rule, detail, id, ts FROM v_connections\n"
+    "	UNION ALL SELECT time, sandbox, 'dns', verdict, reason, qtype || ' ' || coalesce(qname, '.'), rule, answers, id, ts\n"
+    "	FROM v_dns\n"
+    "	UNION ALL SELECT time, sandbox, 'event', CAST(NULL AS TEXT), CAST(NULL AS TEXT), event || '',\n"
+    "	CAST(NULL AS TEXT), detail, id, ts FROM v_events;\n";
+/* clang-format on */
+
+int
+schema_error(struct error *err, sqlite3 *db, const char *what)
+{
+	int code = db == NULL ? SQLITE_NOMEM : sqlite3_errcode(db);
+	int sys_errno = db == NULL ? ENOMEM : sqlite3_system_errno(db);
+	const char *text = db == NULL ? "out of memory" : sqlite3_errmsg(db);
+	enum error_code kind = ERROR_SYSTEM;
+
+	if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB)
+		kind = ERROR_CORRUPT;
+	else if (code == SQLITE_PERM || code == SQLITE_AUTH ||
+	    (code == SQLITE_CANTOPEN && (sys_errno == EACCES || sys_errno == EPERM)))
+		kind = ERROR_PERMISSION;
+	error_set(err, kind, "%s: %s", what, text);
+	if (err != NULL)
+		err->sys_errno = sys_errno;
+	return -1;
+}
+
+int
+schema_integer(sqlite3 *db, const char *sql, int64_t *ret_value, struct error *err)
+{
+	sqlite3_stmt *stmt;
+	int rc = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
+
+	if (rc != SQLITE_OK)
+		return schema_error(err, db, "cannot read the audit database");
+	rc = sqlite3_step(stmt);
+	if (rc == SQLITE_ROW)
+		*ret_value = sqlite3_column_int64(stmt, 0);
+	else if (rc == SQLITE_DONE)
+		*ret_value = 0;
+	else
+		schema_error(err, db, "cannot read the audit database");
+	sqlite3_finalize(stmt);
+	return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : -1;
+}
+
+int
+schema_inspect(sqlite3 *db, enum schema_state *ret_state, struct error *err)
+{
+	int64_t application, version, objects;
+
+	if (schema_integer(db, "PRAGMA application_id", &application, err) < 0 ||
+	    schema_integer(db, "PRAGMA user_version", &version, err) < 0 ||
+	    schema_integer(db, "SELECT count(*) FROM sqlite_schema", &objects, err) < 0)
+		return -1;
+	if (application == SCHEMA_APPLICATION_ID && version > SCHEMA_VERSION)
+		*ret_state = SCHEMA_NEWER;
+	else if (application == SCHEMA_APPLICATION_ID && version == SCHEMA_VERSION)
+		*ret_state = SCHEMA_OURS;
+	else if (application == SCHEMA_APPLICATION_ID && version > 0)
+		*ret_state = SCHEMA_OLDER;
+	else if (application == 0 && version == 0 && objects == 0)
+		*ret_state = SCHEMA_EMPTY;
+	else
+		*ret_state = SCHEMA_FOREIGN;
+	return 0;
+}
+
+int
+schema_exec(sqlite3 *db, const char *sql, const char *what, struct error *err)
+{
+	if (sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK)
+		return 0;
+	return schema_error(err, db, what);
+}
+
+int
+schema_create(sqlite3 *db, struct error *err)
+{
+	static const char what[] = "cannot make the audit database's tables";
+	char pragmas[128];
+
+	/* The version is set in the transaction that makes the tables: a file is ours entirely or empty. */
+	snprintf(pragmas, sizeof(pragmas), "PRAGMA application_id = %d; PRAGMA user_version = %d;",
+	    SCHEMA_APPLICATION_ID, SCHEMA_VERSION);
+	if (schema_exec(db, "BEGIN IMMEDIATE", what, err) < 0 || schema_exec(db, schema_tables, what, err) < 0 ||
+	    schema_exec(db, schema_tables_2, what, err) < 0 || schema_exec(db, schema_indexes, what, err) < 0 ||
+	    schema_exec(db, schema_views, what, err) < 0 || schema_exec(db, pragmas, what, err) < 0)
+		return -1;
+	if (schema_exec(db,
+		"INSERT INTO meta VALUES ('created_us', CAST(unixepoch() AS INTEGER) * 1000000),"
+		"('version', '" POSTERN_VERSION "'), ('log_id', lower(hex(randomblob(16)))), ('pruned_through', 0), "
+		"('probe', NULL)",
+		what, err) < 0)
+		return -1;
+	return schema_exec(db, "COMMIT", what, err);
+}
+
+/* One lookup table: values from first up to, not including, max. */
+struct schema_words {
+	const char *sql;
+	unsigned int first, max;
+	const char *(*word)(unsigned int value);
+	const char *(*sentence)(unsigned int value); /* NULL: the table has none */
+};
+
+/* The WHERE keeps a start that changes nothing from writing anything. */
+#define WORDS_SQL(table)                                                                                               \
+	"INSERT INTO " table " (id, word) VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET word = ?2 WHERE word <> ?2"
+
+static const struct schema_words schema_words[] = {
+    {WORDS_SQL("verdicts"), 0, VERDICT_MAX, verdict_text, NULL},
+    {"INSERT INTO reasons (id, word, sentence) VALUES (?1, ?2, ?3) ON CONFLICT (id) DO UPDATE SET word = ?2, sentence "
+     "= ?3 "
+     "WHERE word <> ?2 OR sentence <> ?3",
+	0, REASON_MAX, reason_text, reason_sentence},
+    {WORDS_SQL("ends"), 0, END_MAX, end_reason_text, NULL},
+    {WORDS_SQL("name_sources"), 0, NAME_SOURCE_MAX, name_source_text, NULL},
+    {WORDS_SQL("event_kinds"), 1, EVENT_KIND_MAX, event_kind_text, NULL},
+};
+
+static int
+schema_fill_table(sqlite3 *db, const struct schema_words *words, struct error *err)
+{
+	sqlite3_stmt *stmt;
+	int rc = sqlite3_prepare_v2(db, words->sql, -1, &stmt, NULL);
+
+	for (unsigned int i = words->first; rc == SQLITE_OK && i < words->max; i++) {
+		sqlite3_bind_int64(stmt, 1, i);
+		sqlite3_bind_text(stmt, 2, words->word(i), -1, SQLITE_STATIC);
+		if (words->sentence != NULL)
+			sqlite3_bind_text(stmt, 3, words->sentence(i), -1, SQLITE_STATIC);
+		sqlite3_step(stmt);
+		rc = sqlite3_reset(stmt);
+	}
+	if (rc != SQLITE_OK)
+		schema_error(err, db, "cannot fill the audit database's words");
+	sqlite3_finalize(stmt);
+	return rc == SQLITE_OK ? 0 : -1;
+}
+
+int
+schema_fill_words(sqlite3 *db, struct error *err)
+{
+	static const char what[] = "cannot fill the audit database's words";
+
+	if (schema_exec(db, "BEGIN IMMEDIATE", what, err) < 0)
+		return -1;
+	for (size_t i = 0; i < sizeof(schema_words) / sizeof(schema_words[0]); i++) {
+		if (schema_fill_table(db, &schema_words[i], err) < 0)
+			return -1;
+	}
+	return schema_exec(db, "COMMIT", what, err);
+}

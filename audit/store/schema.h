@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The audit database's tables, lookup words and views, and the check that a file is ours. postern-audit(5) describes
+ * the views; they keep their columns within a schema version, the tables may change with it. */
+#ifndef POSTERN_AUDIT_SCHEMA_H
+#define POSTERN_AUDIT_SCHEMA_H
+
+#include "base/error.h"
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* PRAGMA application_id: "pstr"; tells file(1) and us whose file it is. */
+#define SCHEMA_APPLICATION_ID 0x70737472
+/* PRAGMA user_version. */
+#define SCHEMA_VERSION 3
+
+/* Columns of the tables whose rows are chained, in the order in which a row's digest takes them (audit/seal/chain.h). A new
+ * schema version appends to them. */
+#define SCHEMA_CONNECTIONS_COLUMNS                                                                                     \
+	"id, seq, sandbox_id, ts, last_ts, count, proto, src, sport, dst, dport, name, name_raw, name_source, "        \
+	"verdict, reason, rule, detail, generation, alpn, flags, end, bytes_out, bytes_in, duration_us, closed_ts, "   \
+	"tls_version, ja4, http_method, country, asn, as_org, dns_us, hello_us, connect_us, first_byte_us, "           \
+	"packets_out, packets_in, community_id, up_src, up_sport, up_community_id, domain"
+#define SCHEMA_DNS_COLUMNS                                                                                             \
+	"id, seq, sandbox_id, ts, count, transport, src, sport, server, qname, qname_raw, qtype, verdict, reason, "    \
+	"rule, detail, generation, rcode, ede, answers, ttl, upstream_us, leases, domain, entropy"
+#define SCHEMA_EVENTS_COLUMNS "id, seq, sandbox_id, ts, kind, uid, detail"
+#define SCHEMA_SANDBOXES_COLUMNS "id, seq, name, kind, attached_ts, detached_ts, uid, detail"
+#define SCHEMA_ACCOUNTS_COLUMNS                                                                                        \
+	"id, seq, sandbox_id, ts, final, connections, connections_allowed, connections_denied, connections_limited, "  \
+	"connections_failed, queries, queries_allowed, queries_denied, queries_limited, queries_failed, packets, "     \
+	"packets_allowed, packets_denied, packets_limited, packets_failed"
+
+enum schema_state {
+	SCHEMA_OURS,   /* ours, of this version */
+	SCHEMA_OLDER,  /* ours, made by an older postern: schema_migrate */
+	SCHEMA_EMPTY,  /* nothing in it yet */
+	SCHEMA_NEWER,  /* ours, made by a newer postern */
+	SCHEMA_FOREIGN /* somebody else's database */
+};
+
+/* Look at an open database. 0, or -1 when it cannot be read. */
+int schema_inspect(sqlite3 *db, enum schema_state *ret_state, struct error *err);
+
+/* Make tables, indexes and views in an empty database; one transaction. It and the next leave that open when they fail,
+ * and so the connection's error code as it was: closing it rolls back. */
+int schema_create(sqlite3 *db, struct error *err);
+
+/* Make of a database of an earlier version one of this version, in one transaction. Rows keep what they say; the chain
+ * of version 1's begins with them as they are, and *ret_linked is set. */
+int schema_migrate(sqlite3 *db, bool *ret_linked, struct error *err);
+
+/* Bring the lookup tables up to this program's words (a newer program may know more of them). */
+int schema_fill_words(sqlite3 *db, struct error *err);
+
+/* Run constant SQL; what begins the message. On failure an open transaction is rolled back. 0 or -1. */
+int schema_exec(sqlite3 *db, const char *sql, const char *what, struct error *err);
+
+/* First column of the first row that constant SQL gives, 0 when there is none. 0 or -1. */
+int schema_integer(sqlite3 *db, const char *sql, int64_t *ret_value, struct error *err);
+
+/* The views and the indexes that only searching needs (those that are not there yet), as CREATE statements, and the
+ * tables that came with version 2. */
+extern const char schema_views[];
+extern const char schema_indexes[];
+extern const char schema_tables_2[];
+
+/* Fill *err with "what: SQLite's message". A damaged file is ERROR_CORRUPT, a refused one ERROR_PERMISSION, all else
+ * ERROR_SYSTEM. Returns -1. db may be NULL. */
+int schema_error(struct error *err, sqlite3 *db, const char *what);
+
+#endif

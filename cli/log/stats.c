@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "cli/log/log.h"
+
+#include "audit/show/render.h"
+#include "audit/query/saturate.h"
+#include "audit/query/stats.h"
+#include "base/clock.h"
+#include "base/escape.h"
+#include "cli/command.h"
+#include "cli/log/log_filter.h"
+#include "cli/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Without --since. */
+#define STATS_SINCE_US (24 * 3600 * 1000000ll)
+
+const char cli_stats_usage[] =
+    "usage: postern stats [options] [SANDBOX...]\n"
+    "\n"
+    "Totals of what was tried, allowed and refused, of names and of bytes, and over time; of the last day.\n"
+    "\n"
+    "  --step WORD               minute, hour or day: steps of the time series (what suits)\n"
+    "  -o, --output FORMAT       text, or json: one object\n"
+    "  -h, --help                this text\n"
+    "\n";
+
+enum stats_option { STATS_STEP = LOG_FILTER_OWN };
+
+static const struct option stats_long_options[] = {
+    {"step", required_argument, NULL, STATS_STEP},
+    {"output", required_argument, NULL, 'o'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static const struct {
+	const char *word;
+	int64_t us;
+} stats_steps[] = {{"minute", 60000000ll}, {"hour", 3600000000ll}, {"day", 86400000000ll}};
+
+struct stats_options {
+	struct log_filter filter;
+	int64_t step_us;
+	bool json;
+};
+
+static int
+stats_set(struct stats_options *options, int option, const char *value, struct error *err)
+{
+	if (option == STATS_STEP) {
+		for (size_t i = 0; i < sizeof(stats_steps) / sizeof(stats_steps[0]); i++)
+			if (strcmp(value, stats_steps[i].word) == 0)
+				options->step_us = stats_steps[i].us;
+		return options->step_us != 0 ? 0
+					     : error_set(err, ERROR_USAGE, "--step %.60s: minute, hour or day", value);
+	}
+	if (option != 'o')
+		return error_set(err, ERROR_USAGE, "try: postern stats --help");
+	options->json = strcmp(value, "json") == 0;
+	return options->json || strcmp(value, "text") == 0 ? 0 : error_set(err, ERROR_USAGE, "-o must be text or json");
+}
+
+/* 0, -1 with *err, or 1 when help was wanted. */
+static int
+stats_read_options(int argc, char **argv, struct stats_options *options, struct error *err)
+{
+	struct option all[LOG_FILTER_OPTIONS_MAX];
+	int option, rc;
+
+	optind = 0;
+	log_filter_init(&options->filter);
+	log_filter_options(stats_long_options, all);
+	while ((option = getopt_long(argc, argv, "ho:", all, NULL)) != -1) {
+		if (option == 'h')
+			return 1;
+		rc = log_filter_set(&options->filter, option, optarg, err);
+		if (rc < 0 || (rc == 0 && stats_set(options, option, optarg, err) < 0))
+			return -1;
+	}
+	for (; optind < argc; optind++)
+		if (log_filter_add_sandbox(&options->filter, argv[optind], err) < 0)
+			return -1;
+	if (options->filter.filter.since_us == 0)
+		options->filter.filter.since_us = clock_real_us() - STATS_SINCE_US;
+	return log_filter_finish(&options->filter, err);
+}
+
+static json_t *
+stats_verdicts_json(const int64_t counts[VERDICT_MAX])
+{
+	json_t *object = json_object();
+	int64_t attempts = 0;
+
+	for (unsigned int i = 0; i < VERDICT_MAX; i++) {
+		attempts = saturate_add(attempts, counts[i]);
+		json_object_set_new(object, verdict_text(i), json_integer(counts[i]));
+	}
+	json_object_set_new(object, "attempts", json_integer(attempts));
+	return object;
+}
+
+static json_t *
+stats_reasons_json(const struct stats *stats)
+{
+	json_t *array = json_array();
+
+	for (unsigned int i = 0; i < REASON_MAX; i++)
+		if (stats->connection_reasons[i] != 0 || stats->query_reasons[i] != 0)
+			json_array_append_new(array,
+			    json_pack("{s:s, s:I, s:I}", "reason", reason_text(i), "connections",
+				(json_int_t)stats->connection_reasons[i], "queries",
+				(json_int_t)stats->query_reasons[i]));
+	return array;
+}
+
+static json_t *
+stats_domains_json(const struct stats *stats)
+{
+	json_t *array = json_array();
+	char text[sizeof(stats->domains[0].domain) * 4];
+
+	for (size_t i = 0; i < stats->domain_count; i++) {
+		const struct stats_domain *domain = &stats->domains[i];
+
+		escape_terminal(domain->domain, strlen(domain->domain), text, sizeof(text));
+		json_array_append_new(array,
+		    json_pack("{s:s, s:I, s:I, s:I, s:f, s:I}", "domain", text, "queries", (json_int_t)domain->queries,
+			"denied", (json_int_t)domain->denied, "names", (json_int_t)domain->names, "entropy",
+			domain->entropy, "longest", (json_int_t)domain->longest));
+	}
+	return array;
+}
+
+static json_t *
+stats_series_json(const struct stats *stats)
+{
+	json_t *array = json_array();
+	char time[40];
+
+	for (size_t i = 0; i < stats->step_count; i++) {
+		const struct stats_step *step = &stats->steps[i];
+
+		json_array_append_new(array,
+		    json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "time", render_time_utc(step->ts_us, time),
+			"connections", (json_int_t)step->connections, "queries", (json_int_t)step->queries, "denied",
+			(json_int_t)step->denied, "bytes_out", (json_int_t)step->bytes_out, "bytes_in",
+			(json_int_t)step->bytes_in));
+	}
+	return array;
+}
+
+static void
+stats_print_json(const struct stats_options *options, const struct stats *stats)
+{
+	char since[40];
+	json_t *all = json_pack("{s:s, s:o, s:o, s:I, s:o, s:I, s:I, s:I, s:I, s:o, s:I, s:o}", "since",
+	    render_time_utc(options->filter.filter.since_us, since), "connections",
+	    stats_verdicts_json(stats->connections), "queries", stats_verdicts_json(stats->queries), "events",
+	    (json_int_t)stats->events, "reasons", stats_reasons_json(stats), "bytes_out", (json_int_t)stats->bytes_out,
+	    "bytes_in", (json_int_t)stats->bytes_in, "names", (json_int_t)stats->names, "first_seen_names",
+	    (json_int_t)stats->first_seen, "domains", stats_domains_json(stats), "step_s",
+	    (json_int_t)(stats->step_us / 1000000), "series", stats_series_json(stats));
+
+	command_print_json(all);
+	json_decref(all);
+}
+
+static void
+stats_print_totals(const struct stats *stats)
+{
+	static const char *const headings[] = {"", "ALLOWED", "DENIED", "LIMITED", "FAILED"};
+	const int64_t *const counts[] = {stats->connections, stats->queries};
+	char sent[32], received[32];
+	struct table table;
+
+	_Static_assert(sizeof(headings) / sizeof(headings[0]) == VERDICT_MAX + 1, "a column for each verdict");
+	table_init(&table, VERDICT_MAX + 1, headings);
+	for (size_t i = 0; i < 2; i++) {
+		table_add(&table, i == 0 ? "connections" : "queries");
+		for (size_t j = 0; j < VERDICT_MAX; j++)
+			table_addf(&table, "%lld", (long long)counts[i][j]);
+	}
+	table_print(&table, stdout, "");
+	printf("\nbytes  out %s  in %s\nnames  %lld, %lld of them for the first time\n",
+	    render_bytes(stats->bytes_out, sent), render_bytes(stats->bytes_in, received), (long long)stats->names,
+	    (long long)stats->first_seen);
+}
+
+static void
+stats_print_lists(const struct stats *stats)
+{
+	static const char *const reasons[] = {"CONNECTIONS", "QUERIES", "REASON"};
+	static const char *const domains[] = {"QUERIES", "NAMES", "ENTROPY", "LONGEST", "DOMAIN"};
+	struct table table;
+
+	table_init(&table, 3, reasons);
+	for (unsigned int i = 0; i < REASON_MAX; i++) {
+		if (stats->connection_reasons[i] == 0 && stats->query_reasons[i] == 0)
+			continue;
+		table_addf(&table, "%lld", (long long)stats->connection_reasons[i]);
+		table_addf(&table, "%lld", (long long)stats->query_reasons[i]);
+		table_add(&table, reason_text(i));
+	}
+	putchar('\n');
+	table_print(&table, stdout, "");
+	table_init(&table, 5, domains);
+	for (size_t i = 0; i < stats->domain_count; i++) {
+		table_addf(&table, "%lld", (long long)stats->domains[i].queries);
+		table_addf(&table, "%lld", (long long)stats->domains[i].names);
+		table_addf(&table, "%.2f", stats->domains[i].entropy);
+		table_addf(&table, "%lld", (long long)stats->domains[i].longest);
+		table_add(&table, stats->domains[i].domain);
+	}
+	putchar('\n');
+	table_print(&table, stdout, "");
+}
+
+static void
+stats_print_series(const struct stats *stats)
+{
+	static const char *const headings[] = {"TIME", "CONNECTIONS", "QUERIES", "DENIED", "OUT", "IN"};
+	struct table table;
+	char text[40], bytes[32];
+
+	table_init(&table, 6, headings);
+	for (size_t i = 0; i < stats->step_count; i++) {
+		const struct stats_step *step = &stats->steps[i];
+
+		table_addf(&table, "%.16sZ", render_time_utc(step->ts_us, text));
+		table_addf(&table, "%lld", (long long)step->connections);
+		table_addf(&table, "%lld", (long long)step->queries);
+		table_addf(&table, "%lld", (long long)step->denied);
+		table_add(&table, render_bytes(step->bytes_out, bytes));
+		table_add(&table, render_bytes(step->bytes_in, bytes));
+	}
+	putchar('\n');
+	table_print(&table, stdout, "");
+}
+
+static int
+stats_run(const struct stats_options *options, struct error *err)
+{
+	struct query *query = query_open(options->filter.db, err);
+	struct stats stats;
+	int rc;
+
+	if (query == NULL)
+		return -1;
+	rc = query_start(query, &options->filter.filter, err);
+	if (rc == 0)
+		rc = stats_read(query, options->step_us, &stats, err);
+	query_close(query);
+	if (rc < 0)
+		return -1;
+	if (options->json) {
+		stats_print_json(options, &stats);
+	} else {
+		stats_print_totals(&stats);
+		stats_print_lists(&stats);
+		stats_print_series(&stats);
+	}
+	stats_free(&stats);
+	return 0;
+}
+
+int
+cli_stats(int argc, char **argv)
+{
+	static struct stats_options options; /* large */
+	struct error err;
+	int rc;
+
+	options = (struct stats_options){.json = false};
+	rc = stats_read_options(argc, argv, &options, &err);
+	if (rc == 1) {
+		fputs(cli_stats_usage, stdout);
+		fputs(log_filter_usage, stdout);
+		return 0;
+	}
+	if (rc == 0)
+		rc = stats_run(&options, &err);
+	return rc == 0 ? 0 : command_fail(&err);
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* postern verify: is the log what was written? */
+#include "audit/show/render.h"
+#include "audit/seal/verify.h"
+#include "base/clock.h"
+#include "base/escape.h"
+#include "base/paths.h"
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "cli/log/verify_input.h"
+#include "cli/when.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Gaps that are told one by one. */
+#define VERIFY_GAPS_MAX 20
+
+struct verify_run_state {
+	json_t *gaps; /* the first VERIFY_GAPS_MAX */
+	struct progress progress;
+};
+
+struct verify_command {
+	struct command command;
+	const char *since, *sandbox, *db, *seals;
+	struct args_list keys;
+	char default_db[PATH_MAX];
+	struct seal_key parsed_keys[VERIFY_KEYS_MAX];
+	struct verify_note *notes;
+	struct verify_options options;
+	struct verify_run_state state;
+};
+
+static void
+verify_show_progress(uint64_t done, uint64_t total, void *context)
+{
+	struct verify_run_state *state = context;
+	progress_show(&state->progress, done, total);
+}
+
+static void
+verify_note_gap(const struct verify_gap *gap, void *context)
+{
+	struct verify_run_state *state = context;
+	char when[40], safe[RECORD_DETAIL_MAX * 4];
+
+	if (json_array_size(state->gaps) == VERIFY_GAPS_MAX)
+		return;
+	escape_terminal(gap->detail, strlen(gap->detail), safe, sizeof(safe));
+	json_array_append_new(state->gaps,
+	    json_pack("{s:s, s:s, s:s}", "time", render_time_utc(gap->ts_us, when), "event", event_kind_text(gap->kind),
+		"detail", safe));
+}
+
+/* A number without anything else is a seq. */
+static int
+verify_set_since(struct verify_options *options, const char *text, struct error *err)
+{
+	char *end;
+
+	if (*text != '\0' && strspn(text, "0123456789") == strlen(text)) {
+		options->since_seq = strtoll(text, &end, 10);
+		return options->since_seq > 0 ? 0 : error_set(err, ERROR_USAGE, "--since 0: numbers begin with 1");
+	}
+	return when_parse(text, clock_real_us(), &options->since_us, err) < 0 ? error_prefix(err, "--since") : 0;
+}
+
+static int
+verify_set(struct verify_command *v, struct error *err)
+{
+	struct verify_options *options = &v->options;
+
+	if (v->since != NULL && verify_set_since(options, v->since, err) < 0)
+		return -1;
+	for (size_t i = 0; i < v->keys.count; i++)
+		if (verify_input_key(v->keys.items[i], v->parsed_keys, &options->key_count, err) < 0)
+			return error_prefix(err, "--key");
+	if (v->seals != NULL && verify_input_notes(v->seals, &v->notes, &options->note_count, err) < 0)
+		return error_prefix(err, "--seals");
+	options->keys = v->parsed_keys;
+	options->notes = v->notes;
+	options->sandbox = v->sandbox;
+	options->progress_handler = verify_show_progress;
+	options->gap_handler = verify_note_gap;
+	options->context = &v->state;
+	progress_start(&v->state.progress);
+	v->state.gaps = json_array();
+	return v->state.gaps != NULL ? 0 : error_set(err, ERROR_SYSTEM, "out of memory");
+}
+
+static json_t *
+verify_faults_json(const struct verify_result *result)
+{
+	json_t *faults = json_object();
+
+	for (unsigned int i = 0; i < VERIFY_FAULT_MAX; i++)
+		if (result->faults[i] > 0)
+			json_object_set_new(faults, verify_fault_text((enum verify_fault)i),
+			    json_integer((json_int_t)result->faults[i]));
+	return faults;
+}
+
+static json_t *
+verify_rows_json(const struct verify_result *result)
+{
+	json_t *rows = json_object();
+
+	for (unsigned int i = 1; i < CHAIN_TABLE_MAX; i++)
+		json_object_set_new(rows, chain_table_name(i), json_integer((json_int_t)result->rows[i]));
+	return rows;
+}
+
+static json_t *
+verify_first_json(const struct verify_result *result)
+{
+	const struct verify_finding *first = &result->first;
+	json_t *json = json_pack("{s:s, s:I, s:s}", "fault", verify_fault_text(first->fault), "seq",
+	    (json_int_t)first->seq, "text", first->text);
+	char id[24];
+
+	if (first->table == 0)
+		return json;
+	snprintf(id, sizeof(id), "%016" PRIx64, (uint64_t)first->id);
+	json_object_set_new(json, "table", json_string(chain_table_name(first->table)));
+	json_object_set_new(json, "id", json_string(id));
+	return json;
+}
+
+static json_t *
+verify_seal_json(const struct seal *seal)
+{
+	char when[40], key[16];
+
+	if (seal->n == 0)
+		return json_null();
+	snprintf(key, sizeof(key), "%08x", seal->key_id);
+	return json_pack("{s:I, s:I, s:s, s:s}", "n", (json_int_t)seal->n, "last_seq", (json_int_t)seal->last_seq,
+	    "time", render_time_utc(seal->ts_us, when), "key", key);
+}
+
+static void
+verify_print_json(const struct verify_command *v, const struct verify_result *result)
+{
+	json_t *json = json_pack("{s:b, s:s, s:b, s:I, s:I, s:I, s:o, s:I, s:I, s:o}", "ok", result->fault_count == 0,
+	    "log_id", result->log_id, "key_pinned", result->pinned, "from_seq", (json_int_t)result->from_seq,
+	    "pruned_through", (json_int_t)result->pruned_through, "seals", (json_int_t)result->seals, "newest_seal",
+	    verify_seal_json(&result->newest), "links", (json_int_t)result->links, "links_unsealed",
+	    (json_int_t)result->unsealed, "rows", verify_rows_json(result));
+
+	json_object_update_new(json,
+	    json_pack("{s:{s:I, s:I}, s:{s:I, s:I, s:I}, s:I, s:O, s:I, s:o}", "seals_elsewhere", "matched",
+		(json_int_t)result->notes_matched, "of_other_logs", (json_int_t)result->notes_of_others, "accounts",
+		"add_up", (json_int_t)result->accounts, "of_dropped_records", (json_int_t)result->accounts_pruned,
+		"left_out", (json_int_t)result->accounts_left_out, "gap_count", (json_int_t)result->gaps, "gaps",
+		v->state.gaps, "fault_count", (json_int_t)result->fault_count, "faults", verify_faults_json(result)));
+	if (result->fault_count > 0)
+		json_object_set_new(json, "first", verify_first_json(result));
+	command_print_json(json);
+	json_decref(json);
+}
+
+static void
+verify_print_seals(const struct verify_result *result)
+{
+	double age_s = (double)(clock_real_us() - result->newest.ts_us) / 1e6;
+	char when[40];
+
+	printf("seals      %" PRIu64, result->seals);
+	if (result->newest.n > 0)
+		printf(", the newest is %lld of %s, key %08x", (long long)result->newest.n,
+		    render_time_utc(result->newest.ts_us, when), result->newest.key_id);
+	printf("\nlinks      %" PRIu64, result->links);
+	if (result->unsealed > 0 && result->newest.n > 0)
+		printf(", %" PRIu64 " of them not sealed yet (the newest seal is %.0f s old)", result->unsealed, age_s);
+	else if (result->unsealed > 0)
+		printf(", none of them sealed yet");
+	if (result->from_seq > 0)
+		printf(", from number %lld on", (long long)result->from_seq + 1);
+	printf("\n");
+}
+
+static void
+verify_print_accounts(const struct verify_result *result)
+{
+	if (result->accounts + result->accounts_pruned + result->accounts_left_out == 0)
+		return;
+	printf("accounts   %" PRIu64 " add up", result->accounts);
+	if (result->accounts_pruned > 0)
+		printf("; %" PRIu64 " not checked: records of their sandboxes were dropped", result->accounts_pruned);
+	if (result->accounts_left_out > 0)
+		printf("; %" PRIu64 " not checked: too many", result->accounts_left_out);
+	printf("\n");
+}
+
+static void
+verify_print_gaps(const json_t *gaps, uint64_t count)
+{
+	json_t *gap;
+	size_t i;
+
+	json_array_foreach(gaps, i, gap) printf("gap        %s %s %s\n", command_text(gap, "time"),
+	    command_text(gap, "event"), command_text(gap, "detail"));
+	if (count > json_array_size(gaps))
+		printf("gap        and %" PRIu64 " more\n", count - json_array_size(gaps));
+}
+
+static void
+verify_print_faults(const struct verify_result *result)
+{
+	const struct verify_finding *first = &result->first;
+	const char *separator = "";
+
+	printf("FIRST BAD RECORD: ");
+	if (first->table != 0)
+		printf("%s %016" PRIx64 ", number %lld, ", chain_table_name(first->table), (uint64_t)first->id,
+		    (long long)first->seq);
+	printf("%s (%s)\n", first->text, verify_fault_text(first->fault));
+	printf("BROKEN: %" PRIu64 " fault%s: ", result->fault_count, result->fault_count == 1 ? "" : "s");
+	for (unsigned int i = 0; i < VERIFY_FAULT_MAX; i++) {
+		if (result->faults[i] == 0)
+			continue;
+		printf("%s%" PRIu64 " %s", separator, result->faults[i], verify_fault_text((enum verify_fault)i));
+		separator = ", ";
+	}
+	printf("\n");
+}
+
+static void
+verify_print_text(const struct verify_command *v, const struct verify_result *result)
+{
+	printf("log        %s, %s\n", result->log_id, v->db);
+	verify_print_seals(result);
+	printf("rows       ");
+	for (unsigned int i = 1; i < CHAIN_TABLE_MAX; i++)
+		printf("%s%" PRIu64 " in %s", i == 1 ? "" : ", ", result->rows[i], chain_table_name(i));
+	printf("\n");
+	if (result->pruned_through > 0)
+		printf("dropped    up to number %lld\n", (long long)result->pruned_through);
+	verify_print_accounts(result);
+	if (v->options.note_count > 0)
+		printf("elsewhere  %" PRIu64 " seals taken elsewhere are here as they were; %" PRIu64
+		       " are of other logs\n",
+		    result->notes_matched, result->notes_of_others);
+	verify_print_gaps(v->state.gaps, result->gaps);
+	if (!result->pinned)
+		printf(
+		    "key        not pinned: trusting the key in the file; take it elsewhere and name it with --key\n");
+	if (result->fault_count > 0)
+		verify_print_faults(result);
+	else
+		printf("OK: nothing was changed, removed, inserted, reordered or cut off\n");
+}
+
+static int
+verify_execute(struct verify_command *v, struct error *err)
+{
+	struct verify_result result;
+	int rc;
+
+	if (verify_set(v, err) < 0)
+		return -1;
+	rc = verify_run(v->db, &v->options, &result, err);
+	progress_end(&v->state.progress);
+	if (rc < 0)
+		return -1;
+	if (v->command.json)
+		verify_print_json(v, &result);
+	else
+		verify_print_text(v, &result);
+	return result.fault_count > 0;
+}
+
+int
+cli_verify(int argc, char **argv)
+{
+	static struct verify_command v;
+	const struct args_option options[] = {
+	    {0, "since", "TIME|SEQ", "begin with the newest seal before: 2h, 2026-11-29T20:31:00Z, or a number", NULL,
+		&v.since, NULL},
+	    {0, "key", "FILE|LINE",
+		"a verifier key that counts, or a file of them; several add up (default: those in the log)", NULL, NULL,
+		&v.keys},
+	    {0, "seals", "FILE",
+		"seals that were exported earlier, to be found in the log as they are (-: standard input)", NULL,
+		&v.seals, NULL},
+	    {0, "sandbox", "NAME", "add up the accounts of this sandbox only", NULL, &v.sandbox, NULL},
+	    {0, "db", "FILE", "verify this database", NULL, &v.db, NULL},
+	};
+	int rc, status = command_parse(argc, argv, options, sizeof(options) / sizeof(options[0]), 0, 0, &v.command);
+	struct error err;
+
+	if (status >= 0)
+		return status;
+	if (v.db == NULL) {
+		snprintf(v.default_db, sizeof(v.default_db), "%s/audit/audit.db", paths_state_dir());
+		v.db = v.default_db;
+	}
+	rc = verify_execute(&v, &err);
+	free(v.notes);
+	json_decref(v.state.gaps);
+	return rc < 0 ? command_fail(&err) : rc;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A sandbox's recorded history, read from the audit database itself, with the daemon running or not: for postern policy
+ * replay and suggest.
+ *
+ * Nothing in the database is believed: what is no canonical name, strict address, TCP or UDP port is left out. */
+#ifndef POSTERN_CLI_POLICY_HISTORY_H
+#define POSTERN_CLI_POLICY_HISTORY_H
+
+#include "audit/query/query.h"
+#include "base/error.h"
+#include "policy/names/addr.h"
+#include "policy/names/name.h"
+#include "policy/compiled/snapshot.h"
+
+#include <limits.h>
+#include <stdbool.h>
+
+/* Different targets that are told apart: a guest can make up any number. Further ones are only counted. */
+#define HISTORY_TARGETS_MAX 20000
+/* "name:65535/tcp" */
+#define HISTORY_TARGET_TEXT_MAX (NAME_TEXT_MAX + 16)
+
+/* What a row was about. */
+struct history_target {
+	bool dns; /* a question, no connection: only name counts */
+	bool named;
+	struct name name;
+	struct addr addr;        /* family 0: none */
+	uint8_t proto;           /* IPPROTO_TCP or IPPROTO_UDP */
+	uint16_t port;           /* 1..65535 */
+	struct addr_place place; /* where addr was, as recorded */
+};
+
+/* False: the row is about nothing that a policy could name. */
+bool history_target_of(const struct query_row *row, struct history_target *ret_target);
+
+/* "name:443/tcp", "[2600::1]:443/tcp", "name dns". */
+const char *history_target_text(const struct history_target *target, char ret_text[HISTORY_TARGET_TEXT_MAX]);
+
+/* What became of a row, in as far as the policy had a say. */
+enum history_past {
+	HISTORY_ALLOWED,
+	HISTORY_DENIED, /* by the policy: no rule, a deny rule, a rule that had ended */
+	HISTORY_OTHER,  /* never list, malformed, limits, failures: with any policy the same; questions refused for the
+	                 * addresses of their answers, which are not on record */
+};
+enum history_past history_past_of(const struct query_row *row);
+
+/* Add without wrapping: counts in a database may be anything. */
+void history_count(int64_t *count, int64_t more);
+
+/* Where to read: the options --db and --since, and the sandbox. */
+struct history_source {
+	char db[PATH_MAX];
+	const char *sandbox;
+	int64_t since_us;
+};
+
+/* db: --db, or NULL for the database of this user's daemon; since: --since. 0, or -1 with ERROR_USAGE. */
+int history_source_set(
+    struct history_source *source, const char *db, const char *sandbox, const char *since, struct error *err);
+
+/* Call handler for each connection and question, oldest first. 0; -1, also with ERROR_NOT_FOUND when there is none: a
+ * slip in the name or the time must not look like a good answer. */
+int history_read(const struct history_source *source, void (*handler)(const struct query_row *row, void *context),
+    void *context, struct error *err);
+
+#endif

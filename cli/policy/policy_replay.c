@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "cli/policy/policy_replay.h"
+
+#include "audit/record.h"
+#include "audit/show/render.h"
+#include "base/clock.h"
+#include "cli/client.h"
+#include "cli/command.h"
+#include "cli/policy/policy.h"
+#include "cli/table.h"
+
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* How far back to read when nobody says. */
+#define REPLAY_SINCE "7d"
+
+/* All attempts at one target that would go otherwise. */
+struct replay_group {
+	enum replay_outcome outcome;
+	char target[HISTORY_TARGET_TEXT_MAX];
+	struct decision decision; /* the newest */
+	int64_t count, first_us, last_us;
+};
+
+struct replay {
+	struct snapshot *policy; /* owned */
+	int64_t now_us;
+	void *groups; /* tsearch(3), of struct replay_group; owned */
+	size_t group_count;
+	int64_t untold; /* attempts beyond HISTORY_TARGETS_MAX */
+	int64_t judged, changed;
+	int64_t left_out[REASON_MAX];
+	int64_t placeless; /* connections that a rule by country or network cannot be held against */
+	int64_t nameless;  /* about nothing that a rule could name */
+	bool no_memory;
+};
+
+static bool
+replay_allows(const struct decision *decision)
+{
+	return decision->verdict == VERDICT_ALLOWED || decision->learnable;
+}
+
+/* By prefix and place. A place that is not on record, where no database was loaded then, is no ground to refuse, unless
+ * it was one. */
+static struct decision
+replay_address(const struct snapshot *policy, const struct history_target *target, int64_t reason, int64_t now_us)
+{
+	struct decision by_addr = snapshot_decide_addr(policy, &target->addr, target->proto, target->port, now_us);
+	struct decision by_place = snapshot_decide_place(policy, &target->place, target->proto, target->port, now_us);
+
+	if (by_addr.verdict != VERDICT_ALLOWED && by_addr.reason != REASON_NO_RULE)
+		return by_addr;
+	if (by_place.reason == REASON_RULE_DENY ||
+	    (by_place.reason == REASON_PLACE_UNKNOWN && reason == REASON_PLACE_UNKNOWN))
+		return by_place;
+	return by_addr;
+}
+
+/* In the order of gateway/path/judge.c. What an address rule let through has no proven name: only an address rule lets it
+ * through again. A name that was only claimed counts as proven: under the new policy the guest can resolve it. */
+static struct decision
+replay_connection(
+    const struct snapshot *policy, const struct history_target *target, const struct query_row *row, int64_t now_us)
+{
+	struct decision by_addr = {
+	    .verdict = VERDICT_DENIED, .reason = REASON_NO_RULE, .rule = SNAPSHOT_NO_RULE, .lapsed = SNAPSHOT_NO_RULE};
+	struct decision by_name;
+
+	if (target->addr.family != 0)
+		by_addr = replay_address(policy, target, row->reason, now_us);
+	if (!target->named || (by_addr.verdict == VERDICT_DENIED && by_addr.reason != REASON_NO_RULE))
+		return by_addr;
+	by_name = snapshot_decide_host(policy, &target->name, target->proto, target->port, now_us);
+	if (by_name.reason == REASON_RULE_DENY || by_name.reason == REASON_NEVER_NAME)
+		return by_name;
+	if (row->name_source == NAME_SOURCE_CIDR || (!replay_allows(&by_name) && replay_allows(&by_addr)))
+		return by_addr;
+	return by_name;
+}
+
+enum replay_outcome
+replay_row(const struct snapshot *policy, const struct query_row *row, int64_t now_us,
+    struct history_target *ret_target, struct decision *ret_decision)
+{
+	enum history_past past = history_past_of(row);
+	struct history_target target;
+	struct decision decision;
+
+	/* Questions below in-addr.arpa and the like are answered whatever the policy says, though not by it. */
+	if (past == HISTORY_OTHER || !history_target_of(row, &target) ||
+	    (target.named && name_never(&target.name) != NULL))
+		return REPLAY_LEFT_OUT;
+	decision = target.dns ? snapshot_decide_dns(policy, &target.name, now_us)
+			      : replay_connection(policy, &target, row, now_us);
+	*ret_target = target;
+	*ret_decision = decision;
+	if (replay_allows(&decision) == (past == HISTORY_ALLOWED))
+		return REPLAY_SAME;
+	return past == HISTORY_ALLOWED ? REPLAY_BREAKS : REPLAY_OPENS;
+}
+
+static int
+replay_compare(const void *a, const void *b)
+{
+	const struct replay_group *left = a, *right = b;
+
+	if (left->outcome != right->outcome)
+		return left->outcome < right->outcome ? -1 : 1;
+	return strcmp(left->target, right->target);
+}
+
+/* The group for this outcome and target; NULL when there is no room for it. */
+static struct replay_group *
+replay_group_of(struct replay *replay, enum replay_outcome outcome, const struct history_target *target)
+{
+	struct replay_group key = {.outcome = outcome, .first_us = INT64_MAX}, *group, **found;
+
+	history_target_text(target, key.target);
+	found = tfind(&key, &replay->groups, replay_compare);
+	if (found != NULL)
+		return *found;
+	if (replay->group_count == HISTORY_TARGETS_MAX)
+		return NULL;
+	group = malloc(sizeof(*group));
+	if (group != NULL)
+		*group = key;
+	if (group == NULL || tsearch(group, &replay->groups, replay_compare) == NULL) {
+		free(group);
+		replay->no_memory = true;
+		return NULL;
+	}
+	replay->group_count++;
+	return group;
+}
+
+static void
+replay_leave_out(struct replay *replay, const struct query_row *row)
+{
+	if (history_past_of(row) == HISTORY_OTHER && row->reason > REASON_ALLOWED && row->reason < REASON_MAX)
+		replay->left_out[row->reason]++;
+	else
+		replay->nameless++;
+}
+
+static bool
+replay_lacks_place(const struct snapshot *policy, const struct history_target *target)
+{
+	return target->addr.family != 0 &&
+	    ((target->place.country[0] == '\0' && snapshot_country_rule(policy) != SNAPSHOT_NO_RULE) ||
+		(target->place.asn == 0 && snapshot_asn_rule(policy) != SNAPSHOT_NO_RULE));
+}
+
+static void
+replay_handle_row(const struct query_row *row, void *context)
+{
+	struct replay *replay = context;
+	struct history_target target;
+	struct decision decision;
+	struct replay_group *group;
+	enum replay_outcome outcome = replay_row(replay->policy, row, replay->now_us, &target, &decision);
+	int64_t last_us = row->last_us.set ? row->last_us.value : row->ts_us;
+
+	if (outcome == REPLAY_LEFT_OUT) {
+		replay_leave_out(replay, row);
+		return;
+	}
+	replay->judged++;
+	replay->placeless += replay_lacks_place(replay->policy, &target);
+	if (outcome == REPLAY_SAME)
+		return;
+	replay->changed++;
+	group = replay_group_of(replay, outcome, &target);
+	if (group == NULL) {
+		replay->untold++;
+		return;
+	}
+	group->decision = decision;
+	history_count(&group->count, row->count);
+	if (row->ts_us < group->first_us)
+		group->first_us = row->ts_us;
+	if (last_us > group->last_us)
+		group->last_us = last_us;
+}
+
+/* "allow x (task.yaml:3)", or why without a rule. */
+static void
+replay_rule_text(const struct snapshot *policy, const struct decision *decision, char *ret_text, size_t size)
+{
+	uint32_t rule = decision->rule != SNAPSHOT_NO_RULE ? decision->rule : decision->lapsed;
+
+	if (rule != SNAPSHOT_NO_RULE)
+		snprintf(ret_text, size, "%s%s (%s)", decision->rule == SNAPSHOT_NO_RULE ? "past its end: " : "",
+		    snapshot_rule_text(policy, rule), snapshot_rule_origin(policy, rule));
+	else if (decision->learnable)
+		snprintf(ret_text, size, "mode: learn");
+	else
+		snprintf(ret_text, size, "%s", reason_sentence(decision->reason));
+}
+
+/* Where the printed groups go: rows of a table, or members of two JSON arrays. */
+struct replay_report {
+	const struct replay *replay;
+	struct table *table;
+	json_t *breaks, *opens;
+};
+
+static void
+replay_tell_table(struct replay_report *report, const struct replay_group *group, const char *rule)
+{
+	char time[40];
+
+	table_add(report->table, group->outcome == REPLAY_BREAKS ? "breaks" : "opens");
+	table_add(report->table, group->target);
+	table_addf(report->table, "%" PRId64, group->count);
+	table_add(report->table, render_time_utc(group->first_us, time));
+	table_add(report->table, render_time_utc(group->last_us, time));
+	table_add(report->table, rule);
+}
+
+static void
+replay_tell_group(const void *node, VISIT visit, void *context)
+{
+	const struct replay_group *group = *(const struct replay_group *const *)node;
+	struct replay_report *report = context;
+	char rule[RULE_TEXT_MAX + RULE_ORIGIN_MAX + 32], first[40], last[40];
+
+	if (visit != postorder && visit != leaf)
+		return;
+	replay_rule_text(report->replay->policy, &group->decision, rule, sizeof(rule));
+	if (report->table != NULL) {
+		replay_tell_table(report, group, rule);
+		return;
+	}
+	json_array_append_new(group->outcome == REPLAY_BREAKS ? report->breaks : report->opens,
+	    json_pack("{s:s, s:I, s:s, s:s, s:s, s:s}", "target", group->target, "count", (json_int_t)group->count,
+		"first", render_time_utc(group->first_us, first), "last", render_time_utc(group->last_us, last),
+		"reason", reason_text(group->decision.reason), "rule", rule));
+}
+
+static void
+replay_print_json(const struct replay *replay)
+{
+	struct replay_report report = {.replay = replay, .breaks = json_array(), .opens = json_array()};
+	json_t *left_out = json_object(), *all;
+
+	twalk_r(replay->groups, replay_tell_group, &report);
+	for (unsigned int reason = 0; reason < REASON_MAX; reason++)
+		if (replay->left_out[reason] > 0)
+			json_object_set_new(left_out, reason_text(reason), json_integer(replay->left_out[reason]));
+	if (replay->nameless > 0)
+		json_object_set_new(left_out, "nameless", json_integer(replay->nameless));
+	all = json_pack("{s:I, s:o, s:o, s:o, s:I}", "judged", (json_int_t)replay->judged, "left_out", left_out,
+	    "breaks", report.breaks, "opens", report.opens, "untold", (json_int_t)replay->untold);
+	command_print_json(all);
+	json_decref(all);
+}
+
+static void
+replay_print_counts(const struct replay *replay)
+{
+	const char *lead = "; left out, as no rule changes them: ";
+
+	printf("%" PRId64 " records judged", replay->judged);
+	for (unsigned int reason = 0; reason < REASON_MAX; reason++) {
+		if (replay->left_out[reason] == 0)
+			continue;
+		printf("%s%s %" PRId64, lead, reason_text(reason), replay->left_out[reason]);
+		lead = ", ";
+	}
+	if (replay->nameless > 0)
+		printf("%snot nameable %" PRId64, lead, replay->nameless);
+	printf("\n");
+}
+
+static void
+replay_print_text(const struct replay *replay)
+{
+	static const char *const headings[] = {"CHANGE", "TARGET", "COUNT", "FIRST", "LAST", "RULE"};
+	struct table table;
+	struct replay_report report = {.replay = replay, .table = &table};
+
+	table_init(&table, sizeof(headings) / sizeof(headings[0]), replay->changed == 0 ? NULL : headings);
+	if (replay->changed == 0)
+		printf("nothing would change\n");
+	twalk_r(replay->groups, replay_tell_group, &report);
+	table_print(&table, stdout, "");
+	if (replay->untold > 0)
+		printf("and %" PRId64 " more, at other targets\n", replay->untold);
+	replay_print_counts(replay);
+}
+
+/* -- what lies under the file and over it ------------------------------------------------------------------------- */
+
+struct replay_layers {
+	struct policy organisation, edits;
+	bool has_organisation, has_edits;
+};
+
+/* The one asked for; else, as posternd does, the default one if there is one. */
+static int
+replay_read_organisation(const char *path, struct replay_layers *layers, struct error *err)
+{
+	if (path == NULL && access(POLICY_ORGANISATION_DEFAULT, F_OK) < 0)
+		return 0;
+	if (policy_read_file(path == NULL ? POLICY_ORGANISATION_DEFAULT : path, &layers->organisation, err) < 0)
+		return error_prefix(err, "the organisation's policy");
+	layers->has_organisation = true;
+	return 0;
+}
+
+/* What was added one by one and stays when the file is applied: posternd knows. A sandbox that is gone has none. */
+static int
+replay_read_edits(const char *sandbox, struct replay_layers *layers, struct error *err)
+{
+	char path[CLIENT_PATH_MAX];
+	const char *edits;
+	json_t *answer;
+	int rc = 0;
+
+	if (client_sandbox_path(sandbox, "", path, err) < 0)
+		return -1;
+	if (client_request("GET", path, NULL, &answer, err) < 0) {
+		if (err->code != ERROR_NOT_FOUND)
+			command_warn("rules added one by one are left out of account: %s", err->text);
+		return 0;
+	}
+	edits = json_string_value(json_object_get(answer, "edits"));
+	if (edits != NULL)
+		rc = policy_parse(edits, strlen(edits), "live edits", &layers->edits, err);
+	layers->has_edits = edits != NULL && rc == 0;
+	json_decref(answer);
+	return rc;
+}
+
+/* A database from elsewhere (--db) is not about this host's daemon and organisation. */
+static int
+replay_read_layers(
+    const char *organisation, bool elsewhere, const char *sandbox, struct replay_layers *layers, struct error *err)
+{
+	if ((organisation != NULL || !elsewhere) && replay_read_organisation(organisation, layers, err) < 0)
+		return -1;
+	return elsewhere ? 0 : replay_read_edits(sandbox, layers, err);
+}
+
+static void
+replay_free_layers(struct replay_layers *layers)
+{
+	policy_free(&layers->organisation);
+	policy_free(&layers->edits);
+}
+
+static int
+replay_run(const char *path, const struct replay_layers *layers, const struct history_source *source, bool json,
+    struct error *err)
+{
+	struct replay replay = {
+	    .policy = policy_compile_between(path, layers->has_organisation ? &layers->organisation : NULL,
+		layers->has_edits ? &layers->edits : NULL, NULL, err),
+	    .now_us = clock_real_us()};
+	int rc = replay.policy == NULL ? -1 : history_read(source, replay_handle_row, &replay, err);
+
+	if (rc == 0 && replay.no_memory)
+		rc = error_set(err, ERROR_SYSTEM, "out of memory");
+	if (rc == 0 && replay.placeless > 0)
+		command_warn("country and asn rules are left out of account for %" PRId64
+			     " attempts whose place is not on record",
+		    replay.placeless);
+	if (rc == 0 && json)
+		replay_print_json(&replay);
+	else if (rc == 0)
+		replay_print_text(&replay);
+	tdestroy(replay.groups, free);
+	snapshot_free(replay.policy);
+	return rc < 0 ? -1 : replay.changed > 0;
+}
+
+int
+policy_replay(int argc, char **argv)
+{
+	const char *sandbox = NULL, *since = REPLAY_SINCE, *db = NULL, *organisation = NULL;
+	const struct args_option options[] = {
+	    {0, "sandbox", "NAME", "whose record", NULL, &sandbox, NULL},
+	    {0, "since", "TIME", "from then on (" REPLAY_SINCE ")", NULL, &since, NULL},
+	    {0, "db", "FILE", "read this database", NULL, &db, NULL},
+	    {0, "organisation", "FILE", "the organisation's policy to lay under it (default: posternd's default)", NULL,
+		&organisation, NULL},
+	};
+	static struct command command;
+	static struct history_source source;
+	struct replay_layers layers = {.has_edits = false};
+	int rc, status = command_parse(argc, argv, options, sizeof(options) / sizeof(options[0]), 1, 1, &command);
+	struct error err;
+
+	if (status >= 0)
+		return status;
+	if (sandbox == NULL)
+		rc = error_set(&err, ERROR_USAGE, "say whose record: --sandbox NAME");
+	else
+		rc = history_source_set(&source, db, sandbox, since, &err);
+	if (rc == 0)
+		rc = replay_read_layers(organisation, db != NULL, sandbox, &layers, &err);
+	if (rc == 0)
+		rc = replay_run(command.words.items[0], &layers, &source, command.json, &err);
+	replay_free_layers(&layers);
+	return rc < 0 ? command_fail(&err) : rc;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* From rows to targets, and the command. */
+#include "cli/policy/policy_suggest.h"
+
+#include "audit/record.h"
+#include "cli/command.h"
+#include "policy/text/rule.h"
+#include "policy/names/shared.h"
+
+#include <netinet/in.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How far back to read when nobody says. */
+#define SUGGEST_SINCE "24h"
+
+#define PORT_DNS 53
+#define PORT_HTTPS 443
+
+struct suggest *
+suggest_new(void)
+{
+	return calloc(1, sizeof(struct suggest));
+}
+
+void
+suggest_free(struct suggest *suggest)
+{
+	if (suggest == NULL)
+		return;
+	tdestroy(suggest->root, free);
+	suggest_site_free(suggest);
+	free(suggest);
+}
+
+int
+suggest_compare(const void *a, const void *b)
+{
+	const struct suggest_target *left = a, *right = b;
+
+	if (left->named != right->named)
+		return left->named ? -1 : 1;
+	return left->named ? strcmp(left->name.text, right->name.text)
+			   : memcmp(&left->addr, &right->addr, sizeof(left->addr));
+}
+
+/* Where in the name begins the domain that somebody registered? */
+static uint8_t
+suggest_domain_of(const struct name *name)
+{
+	struct name parent = *name;
+	const char *at = name->text;
+
+	while (!shared_is_apex(&parent)) {
+		at = strchr(at, '.');
+		if (at == NULL || name_canonical(at + 1, strlen(at + 1), &parent) != NAME_OK)
+			return 0;
+		at++;
+	}
+	return (uint8_t)(at - name->text);
+}
+
+bool
+suggest_refused(const char *host, struct error *err)
+{
+	struct rule rule;
+
+	return rule_parse(RULE_ALLOW, host, &rule, err) < 0;
+}
+
+static struct suggest_target *
+suggest_target_of(struct suggest *suggest, const struct history_target *from, bool named)
+{
+	struct suggest_target key = {.named = named, .first_us = INT64_MAX}, *target, **found;
+	struct error err;
+
+	if (named)
+		key.name = from->name;
+	else
+		key.addr = from->addr;
+	found = tfind(&key, &suggest->root, suggest_compare);
+	if (found != NULL)
+		return *found;
+	if (suggest->count == HISTORY_TARGETS_MAX)
+		return NULL;
+	target = malloc(sizeof(*target));
+	if (target != NULL)
+		*target = key;
+	if (target == NULL || tsearch(target, &suggest->root, suggest_compare) == NULL) {
+		free(target);
+		suggest->no_memory = true;
+		return NULL;
+	}
+	target->domain_at = named ? suggest_domain_of(&target->name) : 0;
+	target->refused = named ? suggest_refused(target->name.text, &err) : addr_never(&target->addr) != NULL;
+	suggest->count++;
+	return target;
+}
+
+/* False: a port that no rule can open, or one too many. */
+static bool
+suggest_add_port(struct suggest_ports *ports, uint8_t proto, uint16_t port)
+{
+	bool udp = proto == IPPROTO_UDP;
+	uint16_t *list = udp ? ports->udp : ports->tcp;
+	uint8_t *count = udp ? &ports->udp_count : &ports->tcp_count;
+	size_t at = 0;
+
+	if (port == PORT_DNS || (udp && port == PORT_HTTPS))
+		return false;
+	while (at < *count && list[at] < port)
+		at++;
+	if (at < *count && list[at] == port)
+		return true;
+	if (*count == SUGGEST_PORTS_MAX)
+		return false;
+	memmove(list + at + 1, list + at, (*count - at) * sizeof(*list));
+	list[at] = port;
+	++*count;
+	return true;
+}
+
+/* Is the row something that the policy should allow? Others are counted. */
+static bool
+suggest_wants(struct suggest *suggest, const struct query_row *row, struct history_target *ret_target)
+{
+	enum history_past past = history_past_of(row);
+	bool never_name = row->verdict == VERDICT_DENIED && row->reason == REASON_NEVER_NAME;
+
+	if (past == HISTORY_OTHER && !never_name && row->name_raw.bytes == NULL) {
+		suggest->other++;
+		return false;
+	}
+	if (past == HISTORY_DENIED && (row->reason == REASON_RULE_DENY || row->reason == REASON_EXPIRED)) {
+		suggest->ruled++;
+		return false;
+	}
+	if (!history_target_of(row, ret_target)) {
+		suggest->nameless++;
+		return false;
+	}
+	/* Reverse questions for addresses of its own are allowed, without a rule. */
+	if (past == HISTORY_ALLOWED && ret_target->dns && name_never(&ret_target->name) != NULL)
+		return false;
+	if (past == HISTORY_DENIED && (!ret_target->named || row->reason != REASON_NO_RULE)) {
+		suggest->unproven++;
+		return false;
+	}
+	return true;
+}
+
+/* What stands together with it, and by which name it is served in truth. */
+static void
+suggest_place(struct suggest *suggest, struct suggest_target *target, const struct query_row *row)
+{
+	struct name chain[SUGGEST_CHAIN_MAX];
+	size_t count = suggest_chain_of(row, chain);
+
+	target->domain = suggest_site_join(suggest, &target->name, target->domain_at, chain, count, row->ts_us);
+	if (target->domain != NULL)
+		suggest_site_connected(suggest, target->domain, row);
+	if (count > 0)
+		target->through = chain[count - 1];
+}
+
+void
+suggest_row(const struct query_row *row, void *context)
+{
+	struct suggest *suggest = context;
+	struct history_target from;
+	struct suggest_target *target;
+	int64_t last_us = row->last_us.set ? row->last_us.value : row->ts_us;
+	bool named;
+
+	if (!suggest_wants(suggest, row, &from))
+		return;
+	/* A name beside an address rule is only what the guest said. */
+	named = from.named && (from.dns || row->name_source != NAME_SOURCE_CIDR);
+	if (!named && from.addr.family == 0) {
+		suggest->nameless++;
+		return;
+	}
+	target = suggest_target_of(suggest, &from, named);
+	if (target == NULL) {
+		suggest->untold++;
+		return;
+	}
+	if (named && !target->refused)
+		suggest_place(suggest, target, row);
+	if (!from.dns && !suggest_add_port(&target->ports, from.proto, from.port))
+		history_count(&target->portless, row->count);
+	history_count(row->verdict == VERDICT_ALLOWED ? &target->allowed : &target->denied, row->count);
+	if (row->ts_us < target->first_us)
+		target->first_us = row->ts_us;
+	if (last_us > target->last_us)
+		target->last_us = last_us;
+}
+
+static int
+suggest_run(const struct history_source *source, struct error *err)
+{
+	struct suggest *suggest = suggest_new();
+	char *text = NULL;
+
+	if (suggest == NULL)
+		return error_set(err, ERROR_SYSTEM, "out of memory");
+	if (history_read(source, suggest_row, suggest, err) == 0)
+		text = suggest_format(suggest, source->sandbox, source->since_us, err);
+	suggest_free(suggest);
+	if (text == NULL)
+		return -1;
+	fputs(text, stdout);
+	free(text);
+	return 0;
+}
+
+int
+policy_suggest(int argc, char **argv)
+{
+	const char *since = SUGGEST_SINCE, *db = NULL;
+	const struct args_option options[] = {
+	    {0, "since", "TIME", "from then on (" SUGGEST_SINCE ")", NULL, &since, NULL},
+	    {0, "db", "FILE", "read this database", NULL, &db, NULL},
+	};
+	static struct command command;
+	static struct history_source source;
+	int rc, status = command_parse(argc, argv, options, sizeof(options) / sizeof(options[0]), 1, 1, &command);
+	struct error err;
+
+	if (status >= 0)
+		return status;
+	if (command.json)
+		rc = error_set(&err, ERROR_USAGE, "a policy is YAML: -o json says nothing here");
+	else
+		rc = history_source_set(&source, db, command.words.items[0], since, &err);
+	if (rc == 0)
+		rc = suggest_run(&source, &err);
+	return rc < 0 ? command_fail(&err) : 0;
+}

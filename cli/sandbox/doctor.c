@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* postern doctor: run the checks, print them, exit 1 when one failed. */
+#include "cli/sandbox/doctor.h"
+
+#include "cli/command.h"
+#include "cli/table.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <string.h>
+
+static const char *const doctor_levels[] = {
+    [DOCTOR_OK] = "ok",
+    [DOCTOR_WARN] = "warn",
+    [DOCTOR_FAIL] = "fail",
+};
+static_assert(sizeof(doctor_levels) / sizeof(doctor_levels[0]) == DOCTOR_LEVEL_MAX, "one word per level");
+
+void
+doctor_add(struct doctor *doctor, enum doctor_level level, const char *check, const char *remedy, const char *fmt, ...)
+{
+	char text[ERROR_TEXT_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	text[strcspn(text, "\n")] = '\0';
+	for (char *at = text; *at != '\0'; at++)
+		if ((unsigned char)*at >= 0x80)
+			*at = '?';
+	json_array_append_new(doctor->checks,
+	    json_pack("{s:s, s:s, s:s, s:s*}", "level", doctor_levels[level], "check", check, "text", text, "remedy",
+		remedy));
+	if (level == DOCTOR_FAIL)
+		doctor->failed++;
+}
+
+static void
+doctor_print(const json_t *checks)
+{
+	struct table table;
+	const json_t *check;
+	size_t i;
+
+	table_init(&table, 3, NULL);
+	json_array_foreach(checks, i, check)
+	{
+		const char *remedy = command_text(check, "remedy");
+
+		table_add(&table, command_text(check, "level"));
+		table_add(&table, command_text(check, "check"));
+		table_addf(&table, "%s%s%s", command_text(check, "text"), remedy[0] == '\0' ? "" : " -> ", remedy);
+	}
+	table_print(&table, stdout, "");
+}
+
+int
+cli_doctor(int argc, char **argv)
+{
+	static struct command command;
+	int status = command_parse(argc, argv, NULL, 0, 0, 0, &command);
+	struct doctor doctor = {0};
+
+	if (status >= 0)
+		return status;
+	doctor.checks = json_array();
+	doctor_check_daemon(&doctor);
+	doctor_check_kernel(&doctor);
+	doctor_check_tun(&doctor);
+	doctor_check_users(&doctor);
+	doctor_check_userns(&doctor);
+	doctor_check_firewall(&doctor);
+	doctor_check_resolvers(&doctor);
+	if (command.json) {
+		json_t *answer = json_pack("{s:O, s:I}", "checks", doctor.checks, "failed", (json_int_t)doctor.failed);
+
+		command_print_json(answer);
+		json_decref(answer);
+	} else {
+		doctor_print(doctor.checks);
+	}
+	json_decref(doctor.checks);
+	json_decref(doctor.resolvers);
+	return doctor.failed == 0 ? 0 : 1;
+}

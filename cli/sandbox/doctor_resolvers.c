@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Do the resolvers answer? Those that the daemon uses, when one answers; else those that it would take from
+ * /etc/resolv.conf. Each is asked for the root's servers, which tells nobody anything. */
+#include "cli/sandbox/doctor.h"
+
+#include "policy/names/addr.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* A resolver that needs longer keeps every guest waiting. */
+#define DOCTOR_RESOLVER_MS 2000
+#define DOCTOR_REMEDY "mend it, or name others with posternd --resolver ADDR[:PORT]"
+
+static socklen_t
+doctor_sockaddr(const struct addr *addr, uint16_t port, struct sockaddr_storage *ret_sockaddr)
+{
+	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_port = htons(port)};
+	struct sockaddr_in6 sin6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+
+	if (addr->family == 4) {
+		memcpy(&sin.sin_addr, addr->bytes, sizeof(sin.sin_addr));
+		memcpy(ret_sockaddr, &sin, sizeof(sin));
+		return sizeof(sin);
+	}
+	memcpy(&sin6.sin6_addr, addr->bytes, sizeof(sin6.sin6_addr));
+	memcpy(ret_sockaddr, &sin6, sizeof(sin6));
+	return sizeof(sin6);
+}
+
+bool
+doctor_resolver_answers(const struct addr *addr, uint16_t port, int timeout_ms)
+{
+	/* RFC 1035, 4.1: id, recursion desired, one question: ". NS IN". */
+	static const uint8_t query[] = {'p', 'o', 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1};
+	struct sockaddr_storage to = {0};
+	socklen_t len = doctor_sockaddr(addr, port, &to);
+	int fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct pollfd wait = {.fd = fd, .events = POLLIN};
+	uint8_t answer[512];
+	bool answers;
+
+	if (fd < 0)
+		return false;
+	/* Connected: nothing but its answer arrives. */
+	answers = connect(fd, (const struct sockaddr *)&to, len) == 0 &&
+	    send(fd, query, sizeof(query), 0) == (ssize_t)sizeof(query) && poll(&wait, 1, timeout_ms) == 1 &&
+	    recv(fd, answer, sizeof(answer), 0) > 12 && memcmp(answer, query, 2) == 0;
+	close(fd);
+	return answers;
+}
+
+/* "1.2.3.4", "2600::1", "1.2.3.4:5353", "[2600::1]:5353", as posternd takes and says it. */
+static bool
+doctor_parse_resolver(const char *text, struct addr *ret_addr, uint16_t *ret_port)
+{
+	const char *colon = strrchr(text, ':'), *close = strchr(text, ']');
+	size_t len = strlen(text);
+
+	*ret_port = 53;
+	if (text[0] == '[' && close != NULL) {
+		if (close[1] == ':')
+			*ret_port = (uint16_t)strtoul(close + 2, NULL, 10);
+		return addr_parse(text + 1, (size_t)(close - text - 1), ret_addr);
+	}
+	if (colon != NULL && strchr(text, ':') == colon) {
+		*ret_port = (uint16_t)strtoul(colon + 1, NULL, 10);
+		len = (size_t)(colon - text);
+	}
+	return addr_parse(text, len, ret_addr);
+}
+
+/* Those that a daemon would use, as texts. */
+static json_t *
+doctor_resolv_conf(struct doctor *doctor)
+{
+	FILE *file = fopen("/etc/resolv.conf", "re");
+	char line[512], server[256];
+	json_t *resolvers = json_array();
+	struct addr addr;
+
+	while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+		if (sscanf(line, " nameserver %255s", server) != 1)
+			continue;
+		if (addr_parse(server, strlen(server), &addr))
+			json_array_append_new(resolvers, json_string(server));
+		else
+			doctor_add(doctor, DOCTOR_WARN, "resolvers", "posternd --resolver ADDR[:PORT]",
+			    "/etc/resolv.conf: '%s' is no plain address and is not used", server);
+	}
+	if (file != NULL)
+		fclose(file);
+	if (json_array_size(resolvers) == 0)
+		doctor_add(doctor, DOCTOR_FAIL, "resolvers", "posternd --resolver ADDR[:PORT]",
+		    "/etc/resolv.conf names no resolver");
+	return resolvers;
+}
+
+static size_t
+doctor_count_answering(const json_t *resolvers, bool *ret_answers)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < json_array_size(resolvers) && i < DOCTOR_RESOLVERS_MAX; i++) {
+		struct addr addr;
+		uint16_t port;
+
+		ret_answers[i] = doctor_parse_resolver(json_string_value(json_array_get(resolvers, i)), &addr, &port) &&
+		    doctor_resolver_answers(&addr, port, DOCTOR_RESOLVER_MS);
+		count += ret_answers[i];
+	}
+	return count;
+}
+
+void
+doctor_check_resolvers(struct doctor *doctor)
+{
+	json_t *resolvers = doctor->resolvers != NULL ? json_incref(doctor->resolvers) : doctor_resolv_conf(doctor);
+	bool answers[DOCTOR_RESOLVERS_MAX] = {false};
+	size_t count = doctor_count_answering(resolvers, answers);
+
+	for (size_t i = 0; i < json_array_size(resolvers) && i < DOCTOR_RESOLVERS_MAX; i++) {
+		const char *text = json_string_value(json_array_get(resolvers, i));
+
+		if (answers[i])
+			doctor_add(doctor, DOCTOR_OK, "resolvers", NULL, "%s answers", text);
+		else
+			doctor_add(doctor, count > 0 ? DOCTOR_WARN : DOCTOR_FAIL, "resolvers", DOCTOR_REMEDY,
+			    "%s does not answer within %d s", text, DOCTOR_RESOLVER_MS / 1000);
+	}
+	json_decref(resolvers);
+}

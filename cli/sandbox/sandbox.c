@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* postern list, postern show, and what attach prints. */
+#include "cli/sandbox/sandbox.h"
+
+#include "base/escape.h"
+#include "cli/client.h"
+#include "cli/command.h"
+#include "cli/sandbox/label.h"
+#include "cli/policy/policy_effective.h"
+#include "cli/table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static long long
+sandbox_number(const json_t *object, const char *member)
+{
+	return (long long)json_integer_value(json_object_get(object, member));
+}
+
+/* More than the daemon takes as labels of one sandbox. */
+#define SANDBOX_LABELS_MAX 4096
+
+/* A line of two members, the second behind a comma; neither: no line. */
+static void
+sandbox_pair(struct table *table, const char *key, const char *first, const char *second)
+{
+	if (first[0] == '\0' && second[0] == '\0')
+		return;
+	table_add(table, key);
+	table_addf(table, "%s%s%s", first, first[0] != '\0' && second[0] != '\0' ? ", " : "", second);
+}
+
+static void
+sandbox_policy_line(struct table *table, const json_t *sandbox)
+{
+	const char *file = command_text(sandbox, "policy_file");
+	size_t rules = json_array_size(json_object_get(sandbox, "rules"));
+
+	if (file[0] == '\0')
+		file = json_is_string(json_object_get(sandbox, "policy")) ? "given" : "no file";
+	table_add(table, "policy");
+	table_addf(table, "%s, %zu rule%s, generation %lld", file, rules, rules == 1 ? "" : "s",
+	    sandbox_number(sandbox, "generation"));
+}
+
+void
+sandbox_print(const json_t *sandbox)
+{
+	char labels[SANDBOX_LABELS_MAX];
+	struct table table;
+
+	table_init(&table, 2, NULL);
+	sandbox_pair(&table, "sandbox", command_text(sandbox, "name"), "");
+	if (strcmp(command_text(sandbox, "state"), "attached") != 0)
+		sandbox_pair(&table, "state", command_text(sandbox, "state"), "");
+	sandbox_pair(&table, "error", command_text(sandbox, "error"), "");
+	sandbox_pair(&table, "namespace", command_text(sandbox, "netns"), "");
+	sandbox_pair(&table, "container", command_text(sandbox, "container_netns"), "");
+	sandbox_pair(&table, "device", command_text(sandbox, "device"), "");
+	sandbox_pair(&table, "owner", command_text(sandbox, "owner"), "");
+	sandbox_pair(&table, "mac", command_text(sandbox, "mac"), "");
+	sandbox_pair(&table, "guest", command_text(sandbox, "guest_ip"),
+	    json_object_get(sandbox, "gateway_ip6") == NULL ? "" : command_text(sandbox, "guest_ip6"));
+	sandbox_pair(&table, "gateway", command_text(sandbox, "gateway_ip"), command_text(sandbox, "gateway_ip6"));
+	sandbox_pair(&table, "dns", command_text(sandbox, "dns"), command_text(sandbox, "dns6"));
+	if (json_object_get(sandbox, "generation") != NULL)
+		sandbox_policy_line(&table, sandbox);
+	if (strcmp(command_text(sandbox, "mode"), "learn") == 0)
+		sandbox_pair(&table, "mode", "learn: what no rule allows is let through and marked", "");
+	label_format(sandbox, labels, sizeof(labels));
+	sandbox_pair(&table, "labels", labels, "");
+	sandbox_pair(&table, "parent", command_text(json_object_get(sandbox, "parent"), "name"), "");
+	table_print(&table, stdout, "");
+}
+
+/* -- list ---------------------------------------------------------------------------------------------------------- */
+
+static void
+list_print(const json_t *sandboxes, bool wide)
+{
+	static const char *const headings[] = {
+	    "NAME", "STATE", "KIND", "GUEST", "DEVICE", "RULES", "GEN", "ATTACHED", "NAMESPACE", "PARENT", "LABELS"};
+	const size_t columns = sizeof(headings) / sizeof(headings[0]);
+	char labels[SANDBOX_LABELS_MAX];
+	struct table table;
+	const json_t *sandbox;
+	size_t i;
+
+	table_init(&table, wide ? columns : columns - 2, headings);
+	json_array_foreach(sandboxes, i, sandbox)
+	{
+		table_add(&table, command_text(sandbox, "name"));
+		table_add(&table, command_text(sandbox, "state"));
+		table_add(&table, command_text(sandbox, "kind"));
+		table_add(&table, command_text(sandbox, "guest_ip"));
+		table_add(&table, command_text(sandbox, "device"));
+		table_addf(&table, "%lld", sandbox_number(sandbox, "rules"));
+		table_addf(&table, "%lld", sandbox_number(sandbox, "generation"));
+		table_addf(&table, "%.19s", command_text(sandbox, "attached"));
+		table_add(&table, command_text(sandbox, "netns"));
+		if (!wide)
+			continue;
+		label_format(sandbox, labels, sizeof(labels));
+		table_add(&table, command_text(json_object_get(sandbox, "parent"), "name"));
+		table_add(&table, labels);
+	}
+	table_print(&table, stdout, "");
+}
+
+/* Leave only those that have all of the labels. */
+static void
+list_filter(json_t *sandboxes, const struct args_list *labels)
+{
+	for (size_t i = json_array_size(sandboxes); i-- > 0;) {
+		for (size_t j = 0; j < labels->count; j++) {
+			if (label_matches(json_array_get(sandboxes, i), labels->items[j]))
+				continue;
+			json_array_remove(sandboxes, i);
+			break;
+		}
+	}
+}
+
+int
+cli_list(int argc, char **argv)
+{
+	static struct args_list labels;
+	static struct command command;
+	const char *output = "text";
+	const struct args_option options[] = {
+	    {'l', "label", "KEY[=VALUE]", "only those with this label; repeated: with all of them", NULL, NULL,
+		&labels},
+	    {'o', "output", "FORMAT", "text (default), wide (with parents and labels) or json", NULL, &output, NULL},
+	};
+	int status = command_parse(argc, argv, options, sizeof(options) / sizeof(options[0]), 0, 0, &command);
+	bool wide = strcmp(output, "wide") == 0;
+	json_t *answer, *sandboxes;
+	struct error err;
+
+	if (status >= 0)
+		return status;
+	if (!wide && strcmp(output, "text") != 0 && strcmp(output, "json") != 0) {
+		error_set(&err, ERROR_USAGE, "-o must be text, wide or json");
+		return command_fail(&err);
+	}
+	if (client_request("GET", "/v1/sandboxes", NULL, &answer, &err) < 0)
+		return command_fail(&err);
+	sandboxes = json_object_get(answer, "sandboxes");
+	list_filter(sandboxes, &labels);
+	if (strcmp(output, "json") == 0)
+		command_print_json(answer);
+	else if (json_array_size(sandboxes) > 0)
+		list_print(sandboxes, wide);
+	else if (labels.count > 0)
+		command_warn("no sandbox has these labels");
+	else
+		command_warn("no sandboxes; postern attach makes one");
+	json_decref(answer);
+	return 0;
+}
+
+/* -- show ---------------------------------------------------------------------------------------------------------- */
+
+static void
+show_settings(const json_t *sandbox)
+{
+	const json_t *origins = json_object_get(sandbox, "origins");
+	char text[TERMS_TEXT_MAX];
+	struct table table;
+
+	table_init(&table, 2, NULL);
+	for (unsigned int i = 0; i < POLICY_SETTING_MAX; i++) {
+		if (policy_effective_setting(sandbox, (enum policy_setting)i, text)[0] == '\0')
+			continue;
+		table_add(&table, text);
+		table_add(&table, command_text(origins, terms_setting_text((enum policy_setting)i)));
+	}
+	if (table.count > 0)
+		printf("\nsettings\n");
+	table_print(&table, stdout, "  ");
+}
+
+static void
+show_rules(const json_t *rules, bool learns)
+{
+	struct table table;
+	const json_t *rule;
+	size_t i;
+
+	table_init(&table, 3, NULL);
+	json_array_foreach(rules, i, rule)
+	{
+		bool bound = json_is_true(json_object_get(rule, "bound"));
+		const char *text = command_text(rule, "rule");
+		char words[TERMS_TEXT_MAX];
+
+		table_addf(&table, "%s%s", bound ? "allow at most " : "", bound ? text + strlen("allow ") : text);
+		table_add(&table, command_text(rule, "origin"));
+		table_add(&table, policy_effective_words(rule, words));
+	}
+	printf("\nrules%s\n",
+	    json_array_size(rules) > 0 ? ""
+		: learns               ? ": none, what is reached is learned"
+				       : ": none, nothing can be reached");
+	table_print(&table, stdout, "  ");
+}
+
+static void
+show_leases(const json_t *sandbox)
+{
+	const json_t *leases = json_object_get(sandbox, "leases"), *lease;
+	struct table table;
+	size_t i;
+
+	if (leases == NULL)
+		return;
+	table_init(&table, 3, NULL);
+	json_array_foreach(leases, i, lease)
+	{
+		table_add(&table, command_text(lease, "name"));
+		table_add(&table, command_text(lease, "address"));
+		table_addf(&table, "for another %lld s", sandbox_number(lease, "left_s"));
+	}
+	printf("\nleases%s\n", json_array_size(leases) == 0 ? ": none" : "");
+	table_print(&table, stdout, "  ");
+	printf("\nlive connections: %lld\n", sandbox_number(sandbox, "flows"));
+}
+
+static void
+show_text(const char *heading, const char *text)
+{
+	char safe[4096];
+
+	if (text[0] == '\0')
+		return;
+	printf("\n%s\n", heading);
+	while (*text != '\0') {
+		size_t len = strcspn(text, "\n");
+
+		escape_terminal(text, len, safe, sizeof(safe));
+		printf("  %s\n", safe);
+		text += len + (text[len] == '\n');
+	}
+}
+
+int
+cli_show(int argc, char **argv)
+{
+	static struct command command;
+	int status = command_parse(argc, argv, NULL, 0, 1, 1, &command);
+	struct error err;
+	json_t *answer;
+
+	if (status >= 0)
+		return status;
+	if (client_sandbox_get(command.words.items[0], &answer, &err) < 0)
+		return command_fail(&err);
+	if (command.json) {
+		command_print_json(answer);
+	} else {
+		sandbox_print(answer);
+		show_settings(answer);
+		show_rules(json_object_get(answer, "rules"), strcmp(command_text(answer, "mode"), "learn") == 0);
+		show_leases(answer);
+		show_text("policy as given", command_text(answer, "policy"));
+		show_text("live edits", command_text(answer, "edits"));
+	}
+	json_decref(answer);
+	return 0;
+}

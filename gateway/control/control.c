@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The control role: its start, its channel to the keeper, its end. See control.h for how it works. */
+#include "gateway/control/control.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "gateway/shared/confine.h"
+#include "gateway/control/control_state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* While stopping: how often the recorder is asked whether it is done. */
+#define CONTROL_STOP_STEP_MS 20
+
+static void
+control_serve(struct loop_timer *timer)
+{
+	struct control *control = loop_owner(timer, struct control, serve_timer);
+	struct error err;
+
+	loop_timer_stop(control->loop, timer);
+	if (control->http == NULL && !control->stopping && control_http_start(control, &err) < 0)
+		log_fatalx("%s", err.text);
+}
+
+void
+control_restored(struct control *control)
+{
+	control_serve(&control->serve_timer);
+}
+
+/* Work begins when both the listener and a way to record what people do are there. */
+static void
+control_begin(struct control *control)
+{
+	struct error err;
+
+	if (control->restored || control->listen_fd < 0 || !control->auditor_known || control->stopping)
+		return;
+	control->restored = true;
+	control->serve_timer.handler = control_serve;
+	if (loop_timer_set(control->loop, &control->serve_timer, CONTROL_RESTORE_HOLD_MS) < 0)
+		log_fatalx("out of memory");
+	if (control_restore(control, &err) < 0)
+		log_fatalx("%s", err.text);
+}
+
+static void
+control_introduce(struct control_sandbox *sandbox, void *context)
+{
+	if (sandbox->attached)
+		control_record_sandbox(context, sandbox);
+}
+
+/* The log may be a new one, in place of one that was lost: it must know the sandboxes that its rows are about. For one
+ * that knows them this changes nothing. */
+static void
+control_resumed_handler(struct recorder *recorder)
+{
+	struct control *control = loop_owner(recorder, struct control, recorder);
+
+	control_sandbox_each(control, control_introduce, control);
+}
+
+static bool
+control_channel(struct control *control, struct ipc_message *message)
+{
+	const struct msg_channel *channel = message->body;
+	int rc;
+
+	if (channel->role == MSG_ROLE_AUDITOR) {
+		rc = recorder_connect(&control->recorder, message->fds[0], channel->epoch);
+		message->fds[0] = -1;
+		if (rc < 0)
+			log_fatalx("channel to the auditor: %s", strerror(-rc));
+		control->auditor_known = true;
+		control_resumed_handler(&control->recorder);
+	} else if (channel->role == MSG_ROLE_CONTROL && control->listen_fd < 0 && control->http == NULL) {
+		control->listen_fd = message->fds[0];
+		message->fds[0] = -1;
+	} else {
+		return false;
+	}
+	control_begin(control);
+	return true;
+}
+
+static void
+control_stop_step(struct loop_timer *timer)
+{
+	struct control *control = loop_owner(timer, struct control, stop_timer);
+
+	if (control->recorder.queue_len == 0 || clock_mono_ms() >= control->stop_deadline_ms)
+		loop_stop(control->loop);
+	else
+		loop_timer_set(control->loop, timer, CONTROL_STOP_STEP_MS);
+}
+
+/* What is half done stays on disk as it is; the next start settles it. */
+static void
+control_stop(struct control *control)
+{
+	if (control->stopping)
+		return;
+	control->stopping = true;
+	control->stop_deadline_ms = clock_mono_ms() + CONTROL_STOP_MS;
+	control_usage_flush(control);
+	control_http_stop(control);
+	control->stop_timer.handler = control_stop_step;
+	control_stop_step(&control->stop_timer);
+}
+
+static bool
+control_message_handler(struct ipc *ipc, struct ipc_message *message)
+{
+	struct control *control = loop_owner(ipc, struct control, keeper);
+	size_t fds;
+
+	uint32_t size = msg_size(message->header.type, &fds);
+
+	if ((message->header.size != size && message->header.type != MSG_USAGE) || message->header.fd_count != fds)
+		return false;
+	switch (message->header.type) {
+	case MSG_CHANNEL:
+		return control_channel(control, message);
+	case MSG_SHUTDOWN:
+		control_stop(control);
+		return true;
+	case MSG_USAGE:
+		return control_usage_take(control, message);
+	case MSG_ATTACHED:
+	case MSG_POLICY_DONE:
+	case MSG_STATUS_DONE:
+	case MSG_LEASES_DONE:
+	case MSG_RESULT:
+		return control->stopping || control_job_deliver(control, message);
+	default: /* the closed list of what the keeper says to this role */
+		return false;
+	}
+}
+
+static void
+control_broken_handler(struct ipc *ipc, const char *why)
+{
+	struct control *control = loop_owner(ipc, struct control, keeper);
+
+	if (control->stopping)
+		loop_stop(control->loop);
+	else
+		log_fatalx("channel to the keeper: %s", why);
+}
+
+static int
+control_ready(struct control *control)
+{
+	struct msg_ready ready = {0};
+
+	for (size_t kind = 0; kind < GEO_KIND_MAX; kind++)
+		(void)geo_about(&control->geo, (enum geo_kind)kind, &ready.databases[kind]);
+	return ipc_send(&control->keeper, MSG_READY, 0, &ready, sizeof(ready), NULL, 0);
+}
+
+int
+control_run(const struct options *options)
+{
+	static struct control control; /* one a process; large */
+	struct error err;
+	int rc;
+
+	log_init("control");
+	control.options = options;
+	control.listen_fd = control.http_source.fd = -1;
+	control.last_tag = options->epoch << 32; /* an answer to control before this one is not taken for one of ours */
+	control.loop = loop_new();
+	if (control.loop == NULL)
+		log_fatal("event loop");
+	if (route_open(&control.route) < 0)
+		log_warnx("no route socket: a test will not know the host's own addresses");
+	if (options_open_geo(options, &control.geo, &err) < 0)
+		log_fatalx("%s", err.text);
+	recorder_init(&control.recorder, control.loop, options->epoch);
+	control.recorder.resumed_handler = control_resumed_handler;
+	confine_identity(options->control_uid, options->group_gid);
+	if (control_state_open(options->state_dir, &control.state_fd, &err) < 0)
+		log_fatalx("%s", err.text);
+	if (control_policy_setup(&control, &err) < 0)
+		log_fatalx("%s", err.text);
+	confine_syscalls("control");
+	control.keeper.message_handler = control_message_handler;
+	control.keeper.broken_handler = control_broken_handler;
+	rc = ipc_open(&control.keeper, control.loop, options->role_fd);
+	if (rc == 0)
+		rc = control_ready(&control);
+	if (rc == 0)
+		rc = loop_run(control.loop);
+	if (rc < 0)
+		log_fatalx("event loop: %s", strerror(-rc));
+	recorder_free(&control.recorder);
+	ipc_close(&control.keeper);
+	return 0;
+}

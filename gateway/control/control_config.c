@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* How a sandbox is attached, as JSON: the members of POST /v1/sandboxes, which attachment.json repeats. */
+#include "gateway/control/control_config.h"
+
+#include "gateway/control/control_json.h"
+#include "gateway/control/control_labels.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* "[ADDR]/128" and NUL. */
+#define CONFIG_ADDR_MAX (ADDR_TEXT_MAX + 8)
+
+static int
+config_kind(const json_t *value, struct tap_config *config, struct error *err)
+{
+	const char *kind = json_string_value(value);
+
+	if (strcmp(kind, "tap") == 0)
+		config->kind = TAP_KIND_TAP;
+	else if (strcmp(kind, "netns") == 0)
+		config->kind = TAP_KIND_NETNS;
+	else
+		return error_set(err, ERROR_USAGE, "\"kind\" must be \"tap\" or \"netns\"");
+	return 0;
+}
+
+/* "UID:GID", numbers only: names mean something else on another machine. */
+static int
+config_owner(const json_t *value, struct tap_config *config, struct error *err)
+{
+	char text[32], end;
+	unsigned long uid, gid;
+
+	if (value == NULL)
+		return 0;
+	if (control_json_text(value, "owner", text, sizeof(text), err) < 0)
+		return -1;
+	if (config->kind != TAP_KIND_TAP)
+		return error_set(err, ERROR_USAGE, "\"owner\" is for a tap only");
+	if (strspn(text, "0123456789:") != strlen(text) || sscanf(text, "%10lu:%10lu%c", &uid, &gid, &end) != 2 ||
+	    uid >= (uid_t)-1 || gid >= (gid_t)-1)
+		return error_set(err, ERROR_USAGE, "\"owner\" must be UID:GID in numbers, such as 1000:1000");
+	config->owner_uid = (uid_t)uid;
+	config->owner_gid = (gid_t)gid;
+	return 0;
+}
+
+static int
+config_mac(const json_t *value, struct tap_config *config, struct error *err)
+{
+	char text[18], end;
+	unsigned int b[6];
+
+	if (value == NULL)
+		return 0;
+	if (control_json_text(value, "mac", text, sizeof(text), err) < 0)
+		return -1;
+	if (strlen(text) != 17 || strspn(text, "0123456789abcdefABCDEF:") != 17 ||
+	    sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x%c", &b[0], &b[1], &b[2], &b[3], &b[4], &b[5], &end) != 6)
+		return error_set(err, ERROR_USAGE, "\"mac\" must look like 06:00:ac:10:00:02");
+	for (int i = 0; i < 6; i++)
+		config->guest_mac[i] = (uint8_t)b[i];
+	return 0;
+}
+
+/* The usual place of a gateway: the subnet's first address, or the next one when that is the guest's. */
+static struct addr
+config_default_gateway(const struct addr *guest, uint8_t bits)
+{
+	size_t len = guest->family == 4 ? 4 : 16;
+	struct addr gateway = *guest;
+
+	for (size_t i = 0; i < len; i++) {
+		size_t first = i * 8;
+
+		if (first >= bits)
+			gateway.bytes[i] = 0;
+		else if (first + 8 > bits)
+			gateway.bytes[i] &= (uint8_t)(0xff << (8 - (bits - first)));
+	}
+	gateway.bytes[len - 1] |= 1;
+	if (addr_equal(&gateway, guest))
+		gateway.bytes[len - 1] ^= bits == len * 8 - 1 ? 1 : 3;
+	return gateway;
+}
+
+static int
+config_guest(const json_t *value, const char *what, uint8_t family, struct addr *addr, uint8_t *bits,
+    struct addr *gateway, struct error *err)
+{
+	unsigned int max = family == 4 ? 32 : 128, length;
+	char text[CONFIG_ADDR_MAX], end, *slash;
+	struct addr parsed;
+
+	if (value == NULL)
+		return 0;
+	if (control_json_text(value, what, text, sizeof(text), err) < 0)
+		return -1;
+	if (family == 6 && strcmp(text, CONTROL_CONFIG_NONE) == 0) {
+		*addr = *gateway = (struct addr){.family = 0};
+		*bits = 0;
+		return 0;
+	}
+	slash = strchr(text, '/');
+	if (slash == NULL || strspn(slash + 1, "0123456789") != strlen(slash + 1) ||
+	    sscanf(slash + 1, "%3u%c", &length, &end) != 1 || length < 1 || length > max ||
+	    !addr_parse(text, (size_t)(slash - text), &parsed) || parsed.family != family)
+		return error_set(err, ERROR_USAGE, "\"%s\" must be an IPv%u address with its prefix length, such as %s",
+		    what, family, family == 4 ? "172.16.0.2/30" : "fd00::2/64, or " CONTROL_CONFIG_NONE);
+	*addr = parsed;
+	*bits = (uint8_t)length;
+	*gateway = config_default_gateway(addr, *bits);
+	return 0;
+}
+
+static int
+config_gateway(const json_t *value, const char *what, uint8_t family, struct addr *gateway, struct error *err)
+{
+	char text[CONFIG_ADDR_MAX];
+	struct addr parsed;
+
+	if (value == NULL)
+		return 0;
+	if (control_json_text(value, what, text, sizeof(text), err) < 0)
+		return -1;
+	if (!addr_parse(text, strlen(text), &parsed) || parsed.family != family)
+		return error_set(err, ERROR_USAGE, "\"%s\" must be an IPv%u address", what, family);
+	*gateway = parsed;
+	return 0;
+}
+
+static int
+config_source(const struct control_config_json *json, struct control_sandbox *sandbox, struct error *err)
+{
+	int64_t pid = 0;
+
+	if (control_json_text(json->netns, "netns", sandbox->netns_source, sizeof(sandbox->netns_source), err) < 0 ||
+	    control_json_integer(json->pid, "pid", 1, INT32_MAX, &pid, err) < 0)
+		return -1;
+	sandbox->pid = (int32_t)pid;
+	if (sandbox->config.kind == TAP_KIND_TAP && (json->netns != NULL || json->pid != NULL))
+		return error_set(err, ERROR_USAGE, "\"netns\" and \"pid\" are for kind \"netns\" only");
+	if (sandbox->config.kind == TAP_KIND_NETNS && (json->netns == NULL) == (json->pid == NULL))
+		return error_set(err, ERROR_USAGE, "kind \"netns\" needs either \"netns\" (a path) or \"pid\"");
+	if (json->netns != NULL && sandbox->netns_source[0] != '/')
+		return error_set(err, ERROR_USAGE, "\"netns\" must be an absolute path");
+	return 0;
+}
+
+int
+control_config_parse(const struct control_config_json *json, struct control_sandbox *sandbox, struct error *err)
+{
+	struct tap_config *config = &sandbox->config, checked;
+
+	if (config_kind(json->kind, config, err) < 0)
+		return -1;
+	if (config->kind == TAP_KIND_NETNS)
+		snprintf(config->ifname, sizeof(config->ifname), "eth0");
+	if (control_json_text(json->ifname, "ifname", config->ifname, sizeof(config->ifname), err) < 0 ||
+	    config_owner(json->owner, config, err) < 0 || config_mac(json->mac, config, err) < 0 ||
+	    config_guest(json->guest_ip, "guest_ip", 4, &config->guest4, &config->bits4, &config->gateway4, err) < 0 ||
+	    config_gateway(json->gateway_ip, "gateway_ip", 4, &config->gateway4, err) < 0 ||
+	    config_guest(json->guest_ip6, "guest_ip6", 6, &config->guest6, &config->bits6, &config->gateway6, err) <
+		0 ||
+	    config_gateway(json->gateway_ip6, "gateway_ip6", 6, &config->gateway6, err) < 0 ||
+	    config_source(json, sandbox, err) < 0 ||
+	    control_json_text(
+		json->policy_file, "policy_file", sandbox->policy_file, sizeof(sandbox->policy_file), err) < 0 ||
+	    control_labels_parse(json->labels, &sandbox->labels, err) < 0)
+		return -1;
+	/* The keeper opens the container's namespace; here any descriptor stands for it. */
+	checked = *config;
+	checked.netns_fd = config->kind == TAP_KIND_NETNS ? 0 : -1;
+	return tap_config_check(&checked, err);
+}
+
+struct attachment_json {
+	struct control_config_json config;
+	json_t *version, *id, *uid, *generation, *last_generation, *hash, *netns_dev, *netns_ino, *applied, *parent;
+};
+
+static int
+attachment_numbers(const struct attachment_json *json, struct control_sandbox *sandbox, struct error *err)
+{
+	int64_t version = 0, uid = 0, generation = 0, last = 0, dev = 0, ino = 0;
+
+	if (control_json_integer(json->version, "version", 1, 1, &version, err) < 0 ||
+	    control_json_integer(json->id, "id", 1, INT64_MAX, &sandbox->id, err) < 0 ||
+	    control_json_integer(json->uid, "uid", 0, UINT32_MAX, &uid, err) < 0 ||
+	    control_json_integer(json->generation, "generation", 0, UINT32_MAX, &generation, err) < 0 ||
+	    control_json_integer(json->last_generation, "last_generation", generation, UINT32_MAX, &last, err) < 0 ||
+	    control_json_integer(json->applied, "policy_applied_us", 0, INT64_MAX, &sandbox->policy_applied_us, err) <
+		0 ||
+	    control_json_integer(json->netns_dev, "netns_dev", 0, INT64_MAX, &dev, err) < 0 ||
+	    control_json_integer(json->netns_ino, "netns_ino", 0, INT64_MAX, &ino, err) < 0)
+		return -1;
+	sandbox->uid = (uint32_t)uid;
+	sandbox->generation = (uint32_t)generation;
+	sandbox->last_generation = (uint32_t)last;
+	sandbox->netns_dev = (uint64_t)dev;
+	sandbox->netns_ino = (uint64_t)ino;
+	return 0;
+}
+
+static int
+attachment_read(json_t *object, struct control_sandbox *sandbox, struct error *err)
+{
+	struct attachment_json json;
+	const struct control_field fields[] = {
+	    CONTROL_CONFIG_FIELDS(json.config),
+	    {"version", JSON_INTEGER, true, &json.version},
+	    {"id", JSON_INTEGER, true, &json.id},
+	    {"uid", JSON_INTEGER, true, &json.uid},
+	    {"generation", JSON_INTEGER, true, &json.generation},
+	    {"last_generation", JSON_INTEGER, true, &json.last_generation},
+	    {"hash", JSON_STRING, true, &json.hash},
+	    {"policy_applied_us", JSON_INTEGER, false, &json.applied},
+	    {"netns_dev", JSON_INTEGER, true, &json.netns_dev},
+	    {"netns_ino", JSON_INTEGER, true, &json.netns_ino},
+	    {"parent", JSON_OBJECT, false, &json.parent},
+	};
+
+	if (control_json_fields(object, fields, sizeof(fields) / sizeof(fields[0]), err) < 0)
+		return -1;
+	if (strcmp(json_string_value(json.config.name), sandbox->name) != 0)
+		return error_set(err, ERROR_CORRUPT, "it is about another sandbox");
+	if (control_config_parse(&json.config, sandbox, err) < 0)
+		return -1;
+	if (control_json_text(json.hash, "hash", sandbox->hash, sizeof(sandbox->hash), err) < 0)
+		return -1;
+	if (control_parent_parse(json.parent, sandbox, err) < 0)
+		return -1;
+	return attachment_numbers(&json, sandbox, err);
+}
+
+int
+control_attachment_parse(struct control_sandbox *sandbox, const char *text, size_t len, struct error *err)
+{
+	json_t *object = control_json_parse(text, len, err);
+	int rc;
+
+	if (object == NULL) {
+		err->code = ERROR_CORRUPT;
+		return error_prefix(err, "attachment.json");
+	}
+	rc = attachment_read(object, sandbox, err);
+	json_decref(object);
+	if (rc < 0) {
+		sandbox->id = 0;
+		err->code = ERROR_CORRUPT;
+		error_prefix(err, "attachment.json");
+	}
+	return rc;
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Live edits on disk: YAML as policy_format writes it, under comment lines that keep who made which rule, since the
+ * policy text itself has no place for that. A person may read the file, and a rule without its comment still counts. */
+#include "gateway/control/control.h"
+
+#include "base/clock.h"
+#include "policy/text/quantity.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EDITS_FILE "edits.yaml"
+#define EDITS_HEAD "# Live edits: postern allow, deny and revoke. Written by posternd, read when it starts.\n"
+#define EDITS_MARK "# "
+#define EDITS_BY "edit by uid "
+
+static const char *
+edits_action(const struct rule *rule)
+{
+	return rule->action == RULE_ALLOW ? "allow" : "deny";
+}
+
+int
+control_policy_copy(struct policy *ret_copy, const struct policy *policy, struct error *err)
+{
+	policy_init(ret_copy);
+	if (policy_merge(ret_copy, policy, err) == 0)
+		return 0;
+	policy_free(ret_copy);
+	return -1;
+}
+
+char *
+control_edits_format(const struct policy *edits)
+{
+	char *yaml = policy_format(edits), *text = NULL, word[RULE_TEXT_MAX];
+	size_t size;
+	FILE *out = yaml == NULL ? NULL : open_memstream(&text, &size);
+
+	if (out == NULL) {
+		free(yaml);
+		return NULL;
+	}
+	fputs(EDITS_HEAD, out);
+	for (size_t i = 0; i < edits->rule_count; i++) {
+		const struct rule *rule = &edits->rules[i];
+
+		if (strncmp(rule->origin, EDITS_BY, strlen(EDITS_BY)) == 0)
+			fprintf(
+			    out, EDITS_MARK "%s: %s %s\n", rule->origin, edits_action(rule), rule_format(rule, word));
+	}
+	fputs(yaml, out);
+	free(yaml);
+	if (fclose(out) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+/* The comment lines, each cut at its end and at the ": " between author and rule. */
+struct edits_mark {
+	const char *origin, *rule;
+};
+
+static size_t
+edits_marks(char *text, struct edits_mark *ret_marks, size_t max)
+{
+	char *save = NULL;
+	size_t count = 0;
+
+	for (char *line = strtok_r(text, "\n", &save); line != NULL && count < max;
+	     line = strtok_r(NULL, "\n", &save)) {
+		char *colon;
+
+		if (strncmp(line, EDITS_MARK EDITS_BY, strlen(EDITS_MARK EDITS_BY)) != 0)
+			continue;
+		colon = strstr(line, ": ");
+		if (colon == NULL)
+			continue;
+		*colon = '\0';
+		ret_marks[count++] = (struct edits_mark){.origin = line + strlen(EDITS_MARK), .rule = colon + 2};
+	}
+	return count;
+}
+
+static void
+edits_set_origins(struct policy *edits, const struct edits_mark *marks, size_t count)
+{
+	char text[RULE_TEXT_MAX + 16], word[RULE_TEXT_MAX];
+	size_t at = 0;
+
+	for (size_t i = 0; i < edits->rule_count; i++) {
+		struct rule *rule = &edits->rules[i];
+
+		snprintf(text, sizeof(text), "%s %s", edits_action(rule), rule_format(rule, word));
+		/* Mostly in the same order: begin where the last one was found. */
+		for (size_t tries = 0; tries < count; tries++, at = (at + 1) % count) {
+			if (strcmp(marks[at].rule, text) != 0)
+				continue;
+			snprintf(rule->origin, sizeof(rule->origin), "%s", marks[at].origin);
+			break;
+		}
+	}
+}
+
+int
+control_edits_parse(const char *text, size_t len, struct policy *ret_edits, struct error *err)
+{
+	struct edits_mark *marks;
+	char *copy;
+
+	if (memchr(text, '\0', len) != NULL)
+		return error_set(err, ERROR_POLICY, EDITS_FILE ": holds a NUL byte");
+	if (policy_parse(text, len, EDITS_FILE, ret_edits, err) < 0)
+		return -1;
+	copy = strdup(text);
+	marks = calloc(CONTROL_EDITS_MAX, sizeof(*marks));
+	if (copy != NULL && marks != NULL)
+		edits_set_origins(ret_edits, marks, edits_marks(copy, marks, CONTROL_EDITS_MAX));
+	free(copy);
+	free(marks);
+	return 0;
+}
+
+/* Bad words are all named, a line each, as far as they fit. */
+static void
+edits_complain(struct error *err, const struct error *one)
+{
+	size_t len = strlen(err->text), more = strlen(one->text);
+
+	err->code = one->code;
+	if (len > 0 && len + 1 < sizeof(err->text))
+		err->text[len++] = '\n';
+	if (more > sizeof(err->text) - 1 - len)
+		more = sizeof(err->text) - 1 - len;
+	memcpy(err->text + len, one->text, more);
+	err->text[len + more] = '\0';
+}
+
+static struct rule *
+edits_find(const struct policy *edits, const struct rule *rule)
+{
+	for (size_t i = 0; i < edits->rule_count; i++)
+		if (rule_equal(&edits->rules[i], rule))
+			return &edits->rules[i];
+	return NULL;
+}
+
+static void
+edits_tell(json_t *change, const struct rule *rule, uint32_t uses)
+{
+	char word[RULE_TEXT_MAX], until[QUANTITY_TEXT_MAX] = "", count[32] = "";
+
+	if (change == NULL)
+		return;
+	rule_format(rule, word);
+	if (rule->expires_us != 0)
+		quantity_format_instant(rule->expires_us, until);
+	if (uses != 0)
+		snprintf(count, sizeof(count), ", %u use%s", uses, uses == 1 ? "" : "s");
+	json_array_append_new(change,
+	    json_sprintf("+%s %s%s%s%s", edits_action(rule), word, until[0] == '\0' ? "" : " until ", until, count));
+}
+
+/* Grants that ended say nothing any more. */
+static void
+edits_drop_expired(struct policy *edits, int64_t now_us)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < edits->rule_count; i++)
+		if (edits->rules[i].expires_us == 0 || edits->rules[i].expires_us > now_us)
+			edits->rules[kept++] = edits->rules[i];
+	edits->rule_count = kept;
+}
+
+/* Uses are counted over the rule's whole life: those that are granted now come on top. */
+static int
+edits_set_uses(struct rule *rule, const struct control_grant *grant, struct error *err)
+{
+	uint64_t uses = grant->uses == 0 ? 0 : grant->uses + control_usage_of_edit(grant->sandbox, rule);
+
+	if (uses > RULE_USES_MAX)
+		return error_set(
+		    err, ERROR_LIMIT, "more than %d uses in all; revoke the rule and allow it anew", RULE_USES_MAX);
+	rule->uses = (uint32_t)uses;
+	return 0;
+}
+
+/* The same words again renew: with another deadline and other uses, or without. */
+static int
+edits_add_word(struct policy *edits, enum rule_action action, const char *word, const struct control_grant *grant,
+    uint32_t uid, json_t *change, struct error *err)
+{
+	struct rule rule, *same;
+
+	if (rule_parse(action, word, &rule, err) < 0)
+		return -1;
+	snprintf(rule.origin, sizeof(rule.origin), EDITS_BY "%u", uid);
+	rule.expires_us = grant->expires_us;
+	if (edits_set_uses(&rule, grant, err) < 0)
+		return -1;
+	same = edits_find(edits, &rule);
+	if (same != NULL && rule_identical(same, &rule))
+		return 0;
+	if (same == NULL && edits->rule_count >= CONTROL_EDITS_MAX)
+		return error_set(
+		    err, ERROR_LIMIT, "more than %d live edits; write them into a policy file", CONTROL_EDITS_MAX);
+	if (same != NULL)
+		*same = rule;
+	else if (policy_add(edits, &rule, err) < 0)
+		return -1;
+	edits_tell(change, &rule, grant->uses);
+	return 1;
+}
+
+int
+control_edits_add(struct policy *edits, enum rule_action action, const json_t *words, const struct control_grant *grant,
+    uint32_t uid, size_t *ret_changed, json_t *change, struct error *err)
+{
+	static const struct control_grant for_good;
+	struct error all = {0}, one;
+	size_t changed = 0;
+
+	edits_drop_expired(edits, clock_real_us());
+
+	for (size_t i = 0; i < json_array_size(words); i++) {
+		const char *word = json_string_value(json_array_get(words, i));
+		int rc;
+
+		if (word == NULL)
+			return error_set(err, ERROR_USAGE, "rules must be an array of strings");
+		rc = edits_add_word(edits, action, word, grant == NULL ? &for_good : grant, uid, change, &one);
+		if (rc < 0)
+			edits_complain(&all, &one);
+		else
+			changed += (size_t)rc;
+	}
+	if (all.code != ERROR_NONE) {
+		*err = all;
+		return -1;
+	}
+	*ret_changed += changed;
+	return 0;
+}

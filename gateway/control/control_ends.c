@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The ends of rules with a deadline, for the log: each once, whatever stands still meanwhile.
+ *
+ * Theory of operation. The gateways judge by the clock and cut at the second, without anybody's word
+ * (gateway/path/expiry.c). That an end is on record is kept here, because only this role's memory outlives all processes: a
+ * file says up to when. One timer waits for the earliest end of all sandboxes; what passed since a sandbox was looked
+ * at last is recorded, and only when that is on disk the file says so. After a start the same look finds what ended
+ * while nobody ran, and the event says that it is late. Killed between the two writes, an end is told twice rather than
+ * never.
+ *
+ * What is over already when it is put in force never began, and is no end. Deadlines are of the wall clock, the timer
+ * is not: it looks every CONTROL_ENDS_LOOK_MS while an end lies ahead, in case somebody sets the clock. */
+#include "gateway/control/control.h"
+
+#include "gateway/control/control_json.h"
+#include "gateway/control/control_state.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "policy/text/quantity.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONTROL_ENDS_LOOK_MS 10000
+
+/* Ends that are on their way to the disk. */
+struct ends_wait {
+	struct recorder_wait wait;
+	struct control *control;
+	char name[TAP_NAME_MAX];
+	int64_t id;       /* the sandbox's; another one may have its name by then */
+	int64_t until_us; /* all up to here */
+};
+
+static void
+ends_store(struct control *control, struct control_sandbox *sandbox, int64_t until_us)
+{
+	char text[64];
+	struct error err;
+	int len = snprintf(text, sizeof(text), "{\"version\": 1, \"told_us\": %" PRId64 "}\n", until_us);
+
+	sandbox->ends_told_us = until_us;
+	if (control_state_write(control->state_fd, sandbox->name, CONTROL_FILE_ENDS, text, (size_t)len, &err) < 0)
+		log_warnx("%s: the end of a rule may be told again after a start: %s", sandbox->name, err.text);
+}
+
+static void
+ends_durable(struct recorder_wait *wait)
+{
+	struct ends_wait *ends = loop_owner(wait, struct ends_wait, wait);
+	struct control_sandbox *sandbox = control_sandbox_find(ends->control, ends->name);
+
+	if (sandbox != NULL && sandbox->id == ends->id && sandbox->ends_told_us < ends->until_us)
+		ends_store(ends->control, sandbox, ends->until_us);
+	free(ends);
+}
+
+static void
+ends_record(struct control *control, struct control_sandbox *sandbox, int64_t now_us, bool late)
+{
+	size_t count = snapshot_rule_count(sandbox->snapshot);
+	char ended[QUANTITY_TEXT_MAX];
+	struct ends_wait *ends;
+	uint32_t last = SNAPSHOT_NO_RULE;
+
+	for (uint32_t rule = 0; rule < count; rule++) {
+		int64_t expires_us = snapshot_rule_expires_us(sandbox->snapshot, rule);
+
+		if (expires_us > sandbox->ends_seen_us && expires_us <= now_us)
+			last = rule;
+	}
+	if (last == SNAPSHOT_NO_RULE)
+		return;
+	ends = calloc(1, sizeof(*ends));
+	for (uint32_t rule = 0; rule <= last; rule++) {
+		int64_t expires_us = snapshot_rule_expires_us(sandbox->snapshot, rule);
+
+		if (expires_us <= sandbox->ends_seen_us || expires_us > now_us)
+			continue;
+		if (ends != NULL && rule == last) {
+			*ends = (struct ends_wait){.wait = {.handler = ends_durable},
+			    .control = control,
+			    .id = sandbox->id,
+			    .until_us = now_us};
+			memcpy(ends->name, sandbox->name, sizeof(ends->name));
+		}
+		if (control_record_waited(control, EVENT_GRANT_EXPIRED, sandbox->id,
+			json_pack("{s:s, s:s, s:s, s:s*}", "rule", snapshot_rule_text(sandbox->snapshot, rule),
+			    "origin", snapshot_rule_origin(sandbox->snapshot, rule), "ended",
+			    quantity_format_instant(expires_us, ended), "noticed", late ? "start" : NULL),
+			ends != NULL && rule == last ? &ends->wait : NULL) < 0 &&
+		    rule == last)
+			free(ends);
+	}
+}
+
+static void
+ends_look(struct control *control, struct control_sandbox *sandbox, int64_t now_us, bool late)
+{
+	ends_record(control, sandbox, now_us, late);
+	sandbox->ends_seen_us = now_us;
+	sandbox->ends_next_us = snapshot_next_expiry_us(sandbox->snapshot, now_us);
+}
+
+/* -- the timer ----------------------------------------------------------------------------------------------------- */
+
+struct ends_round {
+	struct control *control;
+	int64_t now_us, next_us;
+};
+
+static void
+ends_visit(struct control_sandbox *sandbox, void *context)
+{
+	struct ends_round *round = context;
+
+	if (sandbox->ends_next_us == 0)
+		return;
+	if (sandbox->ends_next_us <= round->now_us)
+		ends_look(round->control, sandbox, round->now_us, false);
+	if (sandbox->ends_next_us != 0 && (round->next_us == 0 || sandbox->ends_next_us < round->next_us))
+		round->next_us = sandbox->ends_next_us;
+}
+
+/* For an end at next_us, unless it waits for an earlier one. */
+static void
+ends_arm(struct control *control, int64_t next_us, int64_t now_us)
+{
+	struct loop_timer *timer = &control->ends_timer;
+	int64_t left_ms = next_us <= now_us ? 0 : (next_us - now_us + 999) / 1000;
+
+	if (left_ms > CONTROL_ENDS_LOOK_MS)
+		left_ms = CONTROL_ENDS_LOOK_MS;
+	if (loop_timer_armed(timer) && timer->due_ms <= clock_mono_ms() + left_ms)
+		return;
+	if (loop_timer_set(control->loop, timer, left_ms) < 0)
+		log_warnx("no memory to wait for a rule's end");
+}
+
+static void
+ends_timer_handler(struct loop_timer *timer)
+{
+	struct ends_round round = {.control = loop_owner(timer, struct control, ends_timer), .now_us = clock_real_us()};
+
+	loop_timer_stop(round.control->loop, timer);
+	control_sandbox_each(round.control, ends_visit, &round);
+	if (round.next_us != 0)
+		ends_arm(round.control, round.next_us, round.now_us);
+}
+
+/* -- a sandbox ----------------------------------------------------------------------------------------------------- */
+
+static void
+ends_wait_for_next(struct control *control, struct control_sandbox *sandbox, int64_t now_us)
+{
+	control->ends_timer.handler = ends_timer_handler;
+	if (sandbox->ends_next_us != 0)
+		ends_arm(control, sandbox->ends_next_us, now_us);
+}
+
+void
+control_ends_begin(struct control *control, struct control_sandbox *sandbox)
+{
+	int64_t now_us = clock_real_us();
+
+	sandbox->ends_seen_us = now_us;
+	sandbox->ends_next_us = snapshot_next_expiry_us(sandbox->snapshot, now_us);
+	if (sandbox->ends_next_us != 0 && sandbox->ends_told_us == 0)
+		ends_store(control, sandbox, now_us);
+	ends_wait_for_next(control, sandbox, now_us);
+}
+
+void
+control_ends_restored(struct control *control, struct control_sandbox *sandbox)
+{
+	int64_t now_us = clock_real_us();
+
+	/* A version that kept no account of ends had recorded them: without the file, nothing is late. */
+	if (sandbox->ends_told_us == 0) {
+		control_ends_begin(control, sandbox);
+		return;
+	}
+	sandbox->ends_seen_us =
+	    sandbox->ends_told_us > sandbox->policy_applied_us ? sandbox->ends_told_us : sandbox->policy_applied_us;
+	ends_look(control, sandbox, now_us, true);
+	ends_wait_for_next(control, sandbox, now_us);
+}
+
+void
+control_ends_parse(struct control_sandbox *sandbox, const char *text, size_t len)
+{
+	json_t *version, *told;
+	const struct control_field fields[] = {
+	    {"version", JSON_INTEGER, true, &version}, {"told_us", JSON_INTEGER, true, &told}};
+	struct error err;
+	json_t *object = control_json_parse(text, len, &err);
+	int64_t number = 0, told_us = 0;
+
+	if (object != NULL && control_json_fields(object, fields, 2, &err) == 0 &&
+	    control_json_integer(version, "version", 1, 1, &number, &err) == 0 &&
+	    control_json_integer(told, "told_us", 1, INT64_MAX, &told_us, &err) == 0)
+		sandbox->ends_told_us = told_us;
+	else
+		log_warnx("%s: ends.json: %s; what ended since is not recorded", sandbox->name, err.text);
+	json_decref(object);
+}
+
+void
+control_ends_flush(struct control *control, struct control_sandbox *sandbox)
+{
+	if (sandbox->snapshot != NULL && sandbox->ends_next_us != 0)
+		ends_look(control, sandbox, clock_real_us(), false);
+}

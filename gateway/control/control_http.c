@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* HTTP over the control socket: libmicrohttpd without threads, driven by our loop through its epoll descriptor.
+ *
+ * A request is collected, dispatched once, and answered either before the dispatch returns or later; in between its
+ * connection is suspended, so that the library neither calls us nor times it out. */
+#include "gateway/control/control.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+/* Rounds given to the library on shutdown to get answers out. */
+#define HTTP_STOP_ROUNDS 16
+
+/* text is owned; NULL: there was no memory for it. */
+static void
+http_answer(struct control_request *request, unsigned int status, char *text)
+{
+	request->answered = true;
+	request->status = text == NULL ? MHD_HTTP_INTERNAL_SERVER_ERROR : status;
+	request->answer = text;
+	if (!request->suspended)
+		return;
+	request->suspended = false;
+	MHD_resume_connection(request->connection);
+	/* The library's own descriptor does not say so: it must be asked to go on. */
+	loop_timer_set(request->control->loop, &request->control->http_timer, 0);
+}
+
+void
+control_answer(struct control_request *request, unsigned int status, json_t *body)
+{
+	if (!request->answered)
+		http_answer(request, status, body == NULL ? NULL : json_dumps(body, JSON_INDENT(2)));
+	json_decref(body);
+}
+
+void
+control_answer_text(struct control_request *request, const char *content_type, char *text)
+{
+	if (request->answered) {
+		free(text);
+		return;
+	}
+	request->content_type = text == NULL ? NULL : content_type;
+	http_answer(request, MHD_HTTP_OK, text);
+}
+
+void
+control_answer_error(struct control_request *request, const struct error *err)
+{
+	char text[ERROR_TEXT_MAX];
+	json_t *message = json_string(err->text);
+
+	if (message == NULL) { /* cut within a character, or quoting bytes that are none */
+		snprintf(text, sizeof(text), "%s", err->text);
+		for (char *at = text; *at != '\0'; at++)
+			if ((unsigned char)*at >= 0x80)
+				*at = '?';
+		message = json_string(text);
+	}
+	control_answer(request, error_http_status(err->code),
+	    json_pack("{s:s, s:o}", "error", error_code_text(err->code), "message", message));
+}
+
+static enum MHD_Result
+http_queue(struct control_request *request)
+{
+	static char nothing[] = "{\"error\":\"system\",\"message\":\"out of memory\"}";
+	struct MHD_Response *response = request->answer == NULL
+	    ? MHD_create_response_from_buffer(sizeof(nothing) - 1, nothing, MHD_RESPMEM_PERSISTENT)
+	    : MHD_create_response_from_buffer(strlen(request->answer), request->answer, MHD_RESPMEM_MUST_FREE);
+	enum MHD_Result rc;
+
+	if (response == NULL)
+		return MHD_NO;
+	request->answer = NULL;
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
+	    request->content_type == NULL ? "application/json" : request->content_type);
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+	if (request->allow != NULL)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, request->allow);
+	rc = MHD_queue_response(request->connection, request->status, response);
+	MHD_destroy_response(response);
+	return rc;
+}
+
+/* Who is at the other end, as the kernel says. The socket's own permissions decided already that they may talk to us.
+ */
+static int
+http_peer(struct MHD_Connection *connection, struct control_peer *ret_peer)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+	return info == NULL ? -1 : control_peer_read(info->connect_fd, ret_peer);
+}
+
+/* A body that announces itself as too large is refused before it is sent. */
+static bool
+http_announces_too_much(struct control_request *request, size_t max)
+{
+	const char *text =
+	    MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+
+	return text != NULL && strtoull(text, NULL, 10) > max;
+}
+
+static struct control_request *
+http_request_new(struct control *control, struct MHD_Connection *connection)
+{
+	struct control_request *request = calloc(1, sizeof(*request));
+
+	if (request == NULL)
+		return NULL;
+	request->control = control;
+	request->connection = connection;
+	if (http_peer(connection, &request->peer) < 0) {
+		free(request);
+		return NULL;
+	}
+	request->next = control->requests;
+	if (request->next != NULL)
+		request->next->before = request;
+	control->requests = request;
+	return request;
+}
+
+static enum MHD_Result
+http_begin(struct control_request *request, const char *method, const char *path)
+{
+	struct error err = {0};
+
+	request->route = control_route_find(request, method, path);
+	if (request->route != NULL && request->control->stopping) {
+		error_set(&err, ERROR_UNREACHABLE, "posternd is shutting down");
+		control_answer_error(request, &err);
+	} else if (request->route != NULL && http_announces_too_much(request, request->route->body_max)) {
+		if (request->route->body_max == 0)
+			error_set(&err, ERROR_USAGE, "this request takes no body");
+		else
+			error_set(&err, ERROR_LIMIT, "the body is larger than %zu bytes", request->route->body_max);
+		control_answer_error(request, &err);
+		request->status = MHD_HTTP_CONTENT_TOO_LARGE;
+	}
+	return request->answered ? http_queue(request) : MHD_YES;
+}
+
+/* Take a piece of the body; false: too much of it (sent without announcing its length). */
+static bool
+http_collect(struct control_request *request, const char *bytes, size_t len)
+{
+	if (request->answered)
+		return true;
+	if (len > request->route->body_max - request->body_len)
+		return false;
+	if (request->body_len + len > request->body_size) {
+		size_t size =
+		    request->body_size * 2 > request->body_len + len ? request->body_size * 2 : request->body_len + len;
+		char *body = realloc(request->body, size);
+
+		if (body == NULL)
+			return false;
+		request->body = body;
+		request->body_size = size;
+	}
+	memcpy(request->body + request->body_len, bytes, len);
+	request->body_len += len;
+	return true;
+}
+
+static enum MHD_Result
+http_handler(void *context, struct MHD_Connection *connection, const char *url, const char *method, const char *version,
+    const char *upload, size_t *upload_len, void **slot)
+{
+	struct control_request *request = *slot;
+
+	(void)version;
+	if (request == NULL) {
+		request = http_request_new(context, connection);
+		*slot = request;
+		return request == NULL ? MHD_NO : http_begin(request, method, url);
+	}
+	if (*upload_len > 0) {
+		bool taken = http_collect(request, upload, *upload_len);
+
+		*upload_len = 0;
+		return taken ? MHD_YES : MHD_NO;
+	}
+	if (!request->dispatched && !request->answered) {
+		request->dispatched = true;
+		control_dispatch(request);
+	}
+	if (request->answered)
+		return http_queue(request);
+	request->suspended = true;
+	MHD_suspend_connection(connection);
+	return MHD_YES;
+}
+
+/* A job that still holds the request cannot exist here: jobs answer before they end, and a connection is suspended (and
+ * so not completed) until then. */
+static void
+http_completed(void *context, struct MHD_Connection *connection, void **slot, enum MHD_RequestTerminationCode why)
+{
+	struct control *control = context;
+	struct control_request *request = *slot;
+
+	(void)connection;
+	(void)why;
+	if (request == NULL)
+		return;
+	if (request->before != NULL)
+		request->before->next = request->next;
+	else
+		control->requests = request->next;
+	if (request->next != NULL)
+		request->next->before = request->before;
+	free(request->body);
+	free(request->answer);
+	free(request);
+	*slot = NULL;
+}
+
+/* Let the library work, and come back when it wants to. */
+static void
+http_run(struct control *control)
+{
+	MHD_UNSIGNED_LONG_LONG wait_ms;
+
+	MHD_run(control->http);
+	if (MHD_get_timeout(control->http, &wait_ms) == MHD_YES)
+		loop_timer_set(control->loop, &control->http_timer, wait_ms > 60000 ? 60000 : (int64_t)wait_ms);
+	else
+		loop_timer_stop(control->loop, &control->http_timer);
+}
+
+static void
+http_source_handler(struct loop_source *source, uint32_t events)
+{
+	(void)events;
+	http_run(loop_owner(source, struct control, http_source));
+}
+
+static void
+http_timer_handler(struct loop_timer *timer)
+{
+	http_run(loop_owner(timer, struct control, http_timer));
+}
+
+int
+control_http_start(struct control *control, struct error *err)
+{
+	const union MHD_DaemonInfo *info;
+	int flags = fcntl(control->listen_fd, F_GETFL), rc;
+
+	if (flags < 0 || fcntl(control->listen_fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return error_sys(err, errno, "control socket");
+	control->http = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, http_handler, control,
+	    MHD_OPTION_LISTEN_SOCKET, control->listen_fd, MHD_OPTION_CONNECTION_LIMIT,
+	    (unsigned int)CONTROL_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)CONTROL_IDLE_S,
+	    MHD_OPTION_NOTIFY_COMPLETED, http_completed, control, MHD_OPTION_END);
+	if (control->http == NULL)
+		return error_sys(err, errno, "HTTP server");
+	control->listen_fd = -1; /* the library closes it */
+	info = MHD_get_daemon_info(control->http, MHD_DAEMON_INFO_EPOLL_FD);
+	if (info == NULL)
+		return error_set(err, ERROR_SYSTEM, "HTTP server: no epoll descriptor");
+	control->http_source.fd = info->epoll_fd;
+	control->http_source.handler = http_source_handler;
+	control->http_timer.handler = http_timer_handler;
+	rc = loop_source_add(control->loop, &control->http_source, EPOLLIN);
+	if (rc < 0)
+		return error_sys(err, -rc, "HTTP server");
+	return 0;
+}
+
+void
+control_http_stop(struct control *control)
+{
+	struct error err = {0};
+
+	if (control->http == NULL)
+		return;
+	error_set(&err, ERROR_UNREACHABLE, "posternd is shutting down");
+	for (struct control_job *job = control->running; job != NULL; job = job->next)
+		job->request = NULL;
+	for (struct control_job *job = control->waiting; job != NULL; job = job->next)
+		job->request = NULL;
+	for (struct control_request *r = control->requests; r != NULL; r = r->next)
+		if (r->suspended)
+			control_answer_error(r, &err);
+	for (int i = 0; i < HTTP_STOP_ROUNDS; i++)
+		MHD_run(control->http);
+	loop_source_remove(control->loop, &control->http_source);
+	loop_timer_stop(control->loop, &control->http_timer);
+	MHD_stop_daemon(control->http);
+	control->http = NULL;
+}

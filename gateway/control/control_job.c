@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "gateway/control/control.h"
+
+#include "base/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void
+job_link(struct control_job **list, struct control_job *job)
+{
+	while (*list != NULL)
+		list = &(*list)->next;
+	job->next = NULL;
+	*list = job;
+}
+
+static void
+job_unlink(struct control_job **list, struct control_job *job)
+{
+	while (*list != job)
+		list = &(*list)->next;
+	*list = job->next;
+	job->next = NULL;
+}
+
+static bool
+job_must_wait(const struct control *control, const char *name)
+{
+	if (name[0] == '\0')
+		return false;
+	for (const struct control_job *job = control->running; job != NULL; job = job->next)
+		if (strcmp(job->name, name) == 0)
+			return true;
+	return false;
+}
+
+static void job_timeout_handler(struct loop_timer *timer);
+
+void
+control_job_submit(struct control *control, struct control_request *request, const char *name, json_t *body,
+    void (*start)(struct control_job *job))
+{
+	struct control_job *job = calloc(1, sizeof(*job));
+	struct error err = {0};
+
+	if (job == NULL) {
+		error_set(&err, ERROR_SYSTEM, "out of memory");
+		if (request != NULL)
+			control_answer_error(request, &err);
+		return;
+	}
+	job->control = control;
+	job->request = request;
+	job->peer = request == NULL ? CONTROL_PEER_NOBODY : request->peer;
+	if (name[0] != '\0')
+		control_peer_look(&job->peer);
+	job->start = start;
+	job->body = json_incref(body);
+	job->timer.handler = job_timeout_handler;
+	snprintf(job->name, sizeof(job->name), "%s", name);
+	if (request != NULL)
+		memcpy(job->target, request->name, sizeof(job->target));
+	if (job_must_wait(control, name)) {
+		job_link(&control->waiting, job);
+		return;
+	}
+	job_link(&control->running, job);
+	start(job);
+}
+
+int
+control_job_ask(struct control_job *job, uint16_t type, const void *body, uint32_t size, int fd, uint16_t answer_type,
+    void (*handler)(struct control_job *job, const void *answer), struct error *err)
+{
+	struct control *control = job->control;
+	int rc = loop_timer_set(control->loop, &job->timer, CONTROL_ANSWER_MS);
+
+	if (rc == 0)
+		rc = ipc_send(&control->keeper, type, ++control->last_tag, body, size, &fd, fd < 0 ? 0 : 1);
+	if (rc < 0) {
+		loop_timer_stop(control->loop, &job->timer);
+		error_sys(err, -rc, "message to the keeper");
+		err->code = ERROR_SYSTEM;
+		return -1;
+	}
+	job->tag = control->last_tag;
+	job->answer_type = answer_type;
+	job->handler = handler;
+	return 0;
+}
+
+static void
+job_timeout_handler(struct loop_timer *timer)
+{
+	struct control_job *job = loop_owner(timer, struct control_job, timer);
+
+	job->tag = 0;
+	job->handler(job, NULL);
+}
+
+bool
+control_job_deliver(struct control *control, const struct ipc_message *message)
+{
+	struct control_job *job = control->running;
+	size_t fds;
+
+	while (job != NULL && (job->tag == 0 || job->tag != message->header.tag))
+		job = job->next;
+	if (job == NULL)
+		return true;
+	if (message->header.type != job->answer_type || message->header.size != msg_size(job->answer_type, &fds) ||
+	    message->header.fd_count != 0)
+		return false;
+	loop_timer_stop(control->loop, &job->timer);
+	job->tag = 0;
+	job->handler(job, message->body);
+	return true;
+}
+
+int
+control_job_result(const struct msg_result *result, struct error *err)
+{
+	if (result == NULL)
+		return error_set(err, ERROR_SYSTEM, "the keeper did not answer within %d s", CONTROL_ANSWER_MS / 1000);
+	if (result->code == ERROR_NONE)
+		return 0;
+	return error_set(err, result->code < ERROR_CODE_MAX ? (enum error_code)result->code : ERROR_CORRUPT, "%.*s",
+	    ERROR_TEXT_MAX - 1, result->text);
+}
+
+static struct control_job *
+job_next_of(struct control *control, const char *name)
+{
+	if (name[0] == '\0')
+		return NULL;
+	for (struct control_job *job = control->waiting; job != NULL; job = job->next)
+		if (strcmp(job->name, name) == 0)
+			return job;
+	return NULL;
+}
+
+/* Free the job, then let the next change of the same sandbox begin. */
+static void
+job_finish(struct control_job *job)
+{
+	struct control *control = job->control;
+	struct control_job *next = job_next_of(control, job->name);
+
+	loop_timer_stop(control->loop, &job->timer);
+	job_unlink(&control->running, job);
+	if (job->data_free != NULL)
+		job->data_free(job->data);
+	json_decref(job->body);
+	free(job);
+	if (next == NULL)
+		return;
+	job_unlink(&control->waiting, next);
+	job_link(&control->running, next);
+	next->start(next);
+}
+
+void
+control_job_end(struct control_job *job, unsigned int status, json_t *body)
+{
+	if (job->request != NULL)
+		control_answer(job->request, status, body);
+	else
+		json_decref(body);
+	job_finish(job);
+}
+
+void
+control_job_fail(struct control_job *job, const struct error *err)
+{
+	if (job->request != NULL)
+		control_answer_error(job->request, err);
+	else
+		log_warnx("%s%s%s", job->name, job->name[0] == '\0' ? "" : ": ", err->text);
+	job_finish(job);
+}

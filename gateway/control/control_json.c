@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "gateway/control/control_json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *
+control_json_type_text(json_type type)
+{
+	switch (type) {
+	case JSON_OBJECT:
+		return "an object";
+	case JSON_ARRAY:
+		return "an array";
+	case JSON_STRING:
+		return "a string";
+	case JSON_INTEGER:
+		return "an integer";
+	case JSON_REAL:
+		return "a number";
+	case JSON_TRUE:
+	case JSON_FALSE:
+		return "true or false";
+	case JSON_NULL:
+		return "null";
+	}
+	return "something else";
+}
+
+json_t *
+control_json_parse(const char *text, size_t len, struct error *err)
+{
+	json_error_t where;
+	json_t *object = json_loadb(text, len, JSON_REJECT_DUPLICATES, &where);
+
+	if (object == NULL) {
+		error_set(
+		    err, ERROR_USAGE, "body is not JSON: line %d, column %d: %s", where.line, where.column, where.text);
+		return NULL;
+	}
+	if (!json_is_object(object)) {
+		json_decref(object);
+		error_set(err, ERROR_USAGE, "body must be a JSON object");
+		return NULL;
+	}
+	return object;
+}
+
+static const struct control_field *
+control_json_field(const char *name, const struct control_field *fields, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(fields[i].name, name) == 0)
+			return &fields[i];
+	return NULL;
+}
+
+static int
+control_json_unknown(const char *name, const struct control_field *fields, size_t count, struct error *err)
+{
+	char known[512] = "";
+	size_t len = 0;
+
+	for (size_t i = 0; i < count && len < sizeof(known); i++)
+		len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%s", i == 0 ? "" : ", ", fields[i].name);
+	if (count == 0)
+		return error_set(err, ERROR_USAGE, "unknown member \"%.100s\"; none is expected", name);
+	return error_set(err, ERROR_USAGE, "unknown member \"%.100s\"; known are: %s", name, known);
+}
+
+int
+control_json_fields(json_t *object, const struct control_field *fields, size_t count, struct error *err)
+{
+	const char *name;
+	json_t *value;
+
+	for (size_t i = 0; i < count; i++)
+		*fields[i].ret = NULL;
+	json_object_foreach(object, name, value)
+	{
+		const struct control_field *field = control_json_field(name, fields, count);
+
+		if (field == NULL)
+			return control_json_unknown(name, fields, count, err);
+		if (field->type == JSON_TRUE ? !json_is_boolean(value) : json_typeof(value) != field->type)
+			return error_set(err, ERROR_USAGE, "\"%s\" must be %s, not %s", name,
+			    control_json_type_text(field->type), control_json_type_text(json_typeof(value)));
+		*field->ret = value;
+	}
+	for (size_t i = 0; i < count; i++)
+		if (fields[i].required && *fields[i].ret == NULL)
+			return error_set(err, ERROR_USAGE, "\"%s\" is missing", fields[i].name);
+	return 0;
+}
+
+int
+control_json_text(const json_t *value, const char *what, char *ret_text, size_t size, struct error *err)
+{
+	const char *text;
+	size_t len;
+
+	if (value == NULL)
+		return 0;
+	text = json_string_value(value);
+	len = json_string_length(value);
+	if (len >= size)
+		return error_set(err, ERROR_USAGE, "\"%s\" is longer than %zu bytes", what, size - 1);
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+			return error_set(err, ERROR_USAGE, "\"%s\" holds a control character", what);
+	memcpy(ret_text, text, len);
+	ret_text[len] = '\0';
+	return 0;
+}
+
+int
+control_json_file_name(const json_t *value, const char *what, char *ret_text, size_t size, struct error *err)
+{
+	const char *text = json_string_value(value);
+	size_t len = value == NULL ? 0 : json_string_length(value);
+	json_t *end;
+	int rc;
+
+	if (len < size)
+		return control_json_text(value, what, ret_text, size, err);
+	text += len - (size - 1);
+	while (((unsigned char)*text & 0xc0) == 0x80) /* not in the middle of a character */
+		text++;
+	end = json_string(text);
+	rc = end == NULL ? error_set(err, ERROR_SYSTEM, "out of memory")
+			 : control_json_text(end, what, ret_text, size, err);
+	json_decref(end);
+	return rc;
+}
+
+int
+control_json_integer(const json_t *value, const char *what, int64_t min, int64_t max, int64_t *ret, struct error *err)
+{
+	json_int_t number;
+
+	if (value == NULL)
+		return 0;
+	number = json_integer_value(value);
+	if (number < min || number > max)
+		return error_set(
+		    err, ERROR_USAGE, "\"%s\" must be between %lld and %lld", what, (long long)min, (long long)max);
+	*ret = number;
+	return 0;
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What the keeper's children ask of it: two closed lists. A message that no honest child would send makes the handler
+ * return false, which ends that child. */
+#include "gateway/keeper/keeper.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Control asks for a sandbox that is there already: it was restarted and reads its state again. */
+static void
+keeper_request_attach_again(struct keeper_sandbox *sandbox, uint64_t tag, const struct msg_attach *attach, int fd)
+{
+	struct error err;
+	struct keeper_pending *pending;
+
+	/* What it wrote down last may be behind. */
+	sandbox->usage_unsent = sandbox->usage.count > 0;
+	keeper_request_usage_forward(sandbox);
+	if (attach->generation == sandbox->generation) {
+		close(fd);
+		keeper_attach_answer(tag, sandbox, ERROR_NONE, "");
+		return;
+	}
+	pending = keeper_pending_add(MSG_ATTACH, tag, sandbox);
+	pending->snapshot_fd = fd;
+	pending->generation = attach->generation;
+	if (keeper_sandbox_policy(sandbox, fd, attach->generation, pending->tag, &err) < 0) {
+		free(keeper_pending_take(pending->tag, sandbox->gateway));
+		close(fd);
+		keeper_attach_answer(tag, NULL, err.code, err.text);
+	}
+}
+
+static bool
+keeper_request_attach(struct ipc_message *message)
+{
+	const struct msg_attach *attach = message->body;
+	struct keeper_sandbox *sandbox = keeper_sandbox_find(attach->id);
+	uint64_t tag = message->header.tag;
+	int fd = message->fds[0];
+	struct error err;
+
+	message->fds[0] = -1;
+	if (sandbox != NULL) {
+		keeper_request_attach_again(sandbox, tag, attach, fd);
+		return true;
+	}
+	sandbox = keeper_sandbox_attach(attach, fd, &err);
+	if (sandbox == NULL) {
+		keeper_attach_answer(tag, NULL, err.code, err.text);
+		return true;
+	}
+	if (!sandbox->gateway->ready) /* served as soon as it is */
+		keeper_attach_answer(tag, sandbox, ERROR_NONE, "");
+	else
+		keeper_sandbox_serve(sandbox, keeper_pending_add(MSG_ATTACH, tag, sandbox)->tag);
+	return true;
+}
+
+static void
+keeper_detach(struct keeper_sandbox *sandbox, uint64_t tag, bool keep)
+{
+	struct msg_sandbox body = {.id = sandbox->id};
+	struct keeper_pending *pending;
+
+	if (!sandbox->gateway->ready || !sandbox->served) {
+		keeper_sandbox_free(sandbox, keep);
+		keeper_answer(&keeper.control.ipc, tag, ERROR_NONE, "");
+		return;
+	}
+	pending = keeper_pending_add(MSG_DETACH, tag, sandbox);
+	pending->keep = keep;
+	ipc_send(&sandbox->gateway->ipc, MSG_SANDBOX_DEL, pending->tag, &body, sizeof(body), NULL, 0);
+}
+
+static bool
+keeper_request_detach(struct ipc_message *message)
+{
+	const struct msg_sandbox *body = message->body;
+	struct keeper_sandbox *sandbox = keeper_sandbox_find(body->id);
+
+	if (sandbox == NULL)
+		keeper_answer(&keeper.control.ipc, message->header.tag, ERROR_NOT_FOUND, "no such sandbox");
+	else
+		keeper_detach(sandbox, message->header.tag, false);
+	return true;
+}
+
+/* Control has lost what it knew of a sandbox but its name: served here, or left from an earlier run, or neither. */
+static bool
+keeper_request_forget(struct ipc_message *message)
+{
+	const struct msg_forget *body = message->body;
+	struct keeper_sandbox *sandbox;
+
+	if (!tap_name_valid(body->name, sizeof(body->name)))
+		return false;
+	sandbox = keeper_sandbox_find_name(body->name);
+	if (sandbox != NULL) {
+		keeper_detach(sandbox, message->header.tag, body->keep != 0);
+		return true;
+	}
+	if (body->keep == 0)
+		tap_forget(body->name, keeper.options->netns_dir);
+	keeper_answer(&keeper.control.ipc, message->header.tag, ERROR_NONE, "");
+	return true;
+}
+
+static bool
+keeper_request_policy(struct ipc_message *message)
+{
+	const struct msg_policy *body = message->body;
+	struct keeper_sandbox *sandbox = keeper_sandbox_find(body->id);
+	struct keeper_pending *pending;
+	struct error err;
+
+	if (sandbox == NULL) {
+		keeper_policy_answer(message->header.tag, ERROR_NOT_FOUND, "no such sandbox");
+		return true;
+	}
+	if (!sandbox->gateway->ready) {
+		keeper_policy_answer(message->header.tag, ERROR_SYSTEM, "the gateway is being restarted: try again");
+		return true;
+	}
+	pending = keeper_pending_add(MSG_POLICY, message->header.tag, sandbox);
+	pending->snapshot_fd = message->fds[0];
+	pending->generation = body->generation;
+	if (keeper_sandbox_policy(sandbox, pending->snapshot_fd, body->generation, pending->tag, &err) < 0) {
+		free(keeper_pending_take(pending->tag, sandbox->gateway)); /* the descriptor is closed by the channel */
+		keeper_policy_answer(message->header.tag, err.code, err.text);
+		return true;
+	}
+	message->fds[0] = -1;
+	return true;
+}
+
+/* Nothing of ours changes: the gateway alone knows the connections. */
+static bool
+keeper_request_preview(struct ipc_message *message)
+{
+	const struct msg_policy *body = message->body;
+	struct keeper_sandbox *sandbox = keeper_sandbox_find(body->id);
+	struct keeper_pending *pending;
+
+	if (sandbox == NULL || !sandbox->gateway->ready) {
+		keeper_policy_answer(message->header.tag, sandbox == NULL ? ERROR_NOT_FOUND : ERROR_SYSTEM,
+		    sandbox == NULL ? "no such sandbox" : "the gateway is being restarted: try again");
+		return true;
+	}
+	pending = keeper_pending_add(MSG_POLICY_PREVIEW, message->header.tag, sandbox);
+	ipc_send(&sandbox->gateway->ipc, MSG_POLICY_PREVIEW, pending->tag, body, sizeof(*body), message->fds, 1);
+	return true;
+}
+
+static bool
+keeper_request_leases(struct ipc_message *message)
+{
+	const struct msg_leases *body = message->body;
+	struct keeper_sandbox *sandbox = keeper_sandbox_find(body->id);
+
+	if (sandbox == NULL || !sandbox->gateway->ready) {
+		keeper_leases_answer(message->header.tag, sandbox == NULL ? ERROR_NOT_FOUND : ERROR_SYSTEM,
+		    sandbox == NULL ? "no such sandbox" : "the gateway is being restarted: try again");
+	} else {
+		struct keeper_pending *pending = keeper_pending_add(MSG_LEASES, message->header.tag, sandbox);
+
+		ipc_send(&sandbox->gateway->ipc, MSG_LEASES, pending->tag, body, sizeof(*body), NULL, 0);
+	}
+	return true;
+}
+
+static void
+keeper_status_role(const struct keeper_role *role, struct msg_role_status *ret_status)
+{
+	ret_status->pid = role->ready ? role->pid : 0;
+	ret_status->restarts = role->restarts;
+}
+
+static bool
+keeper_request_status(struct ipc_message *message)
+{
+	struct msg_status status;
+
+	memset(&status, 0, sizeof(status));
+	status.keeper.pid = getpid();
+	keeper_status_role(&keeper.auditor, &status.auditor);
+	keeper_status_role(&keeper.control, &status.control);
+	status.gateway_count = keeper.gateway_count;
+	for (unsigned int i = 0; i < keeper.gateway_count; i++)
+		keeper_status_role(&keeper.gateways[i], &status.gateways[i]);
+	status.sandboxes = (uint32_t)keeper.sandbox_count;
+	status.rootless = keeper.options->rootless;
+	status.host_chain = keeper.host_chain;
+	status.audit_ok = recorder_ready(&keeper.recorder);
+	status.started_us = keeper.started_us;
+	status.tampered = keeper.tampered;
+	status.totals = keeper_totals_sum();
+	status.log = keeper.log;
+	status.confined = 1; /* no role says it is ready before its filter is loaded: see confine_syscalls */
+	ipc_send(&keeper.control.ipc, MSG_STATUS_DONE, message->header.tag, &status, sizeof(status), NULL, 0);
+	return true;
+}
+
+/* A sandbox of this very gateway, or NULL: another's, or none (detached while the request was under way). */
+static struct keeper_sandbox *
+keeper_sandbox_of(const struct keeper_role *gateway, int64_t id)
+{
+	struct keeper_sandbox *sandbox = keeper_sandbox_find(id);
+
+	return sandbox != NULL && sandbox->gateway == gateway ? sandbox : NULL;
+}
+
+static bool
+keeper_request_lease(struct keeper_role *gateway, struct ipc_message *message)
+{
+	const struct msg_lease *body = message->body;
+	struct keeper_sandbox *sandbox;
+	struct error err = {.code = ERROR_NONE};
+
+	if (message->header.size < offsetof(struct msg_lease, leases) || body->count == 0 ||
+	    body->count > TAP_LEASE_BATCH_MAX ||
+	    message->header.size != offsetof(struct msg_lease, leases) + body->count * sizeof(struct tap_lease))
+		return false;
+	sandbox = keeper_sandbox_of(gateway, body->id);
+	if (sandbox == NULL)
+		error_set(&err, ERROR_NOT_FOUND, "no such sandbox");
+	else if (message->header.type == MSG_LEASE_ADD)
+		tap_lease_add(sandbox->tap, body->leases, body->count, body->timeout_s, &err);
+	else
+		tap_lease_del(sandbox->tap, body->leases, body->count, &err);
+	if (err.code == ERROR_CORRUPT) {
+		log_warnx("%s: a lease no honest gateway asks for: %s", tap_config(sandbox->tap)->name, err.text);
+		return false;
+	}
+	/* A full set is the guest's doing, as often as it likes, and the gateway records it. */
+	if (err.code != ERROR_NONE && err.code != ERROR_LIMIT && sandbox != NULL)
+		log_warnx("%s: lease: %s", tap_config(sandbox->tap)->name, err.text);
+	if (message->header.tag != 0)
+		keeper_answer(&gateway->ipc, message->header.tag, err.code, err.text);
+	return true;
+}
+
+void
+keeper_request_usage_forward(struct keeper_sandbox *sandbox)
+{
+	struct ipc *ipc = &keeper.control.ipc;
+
+	/* A gateway must not be able to drown control: what is late is sent with what comes later. */
+	if (!sandbox->usage_unsent || !keeper.control.ready || ipc->queue_len > KEEPER_USAGE_QUEUE_MAX)
+		return;
+	if (usage_table_send(&sandbox->usage, ipc, sandbox->id, tap_config(sandbox->tap)->name) == 0)
+		sandbox->usage_unsent = false;
+}
+
+/* A gateway has counted something. */
+static bool
+keeper_request_usage(struct keeper_role *gateway, const struct ipc_message *message)
+{
+	const struct msg_usage *usage = message->body;
+	struct keeper_sandbox *sandbox;
+	int rc;
+
+	if (!msg_usage_valid(usage, message->header.size))
+		return false;
+	sandbox = keeper_sandbox_of(gateway, usage->id);
+	if (sandbox == NULL)
+		return true;
+	rc = usage_table_take(&sandbox->usage, usage);
+	if (rc < 0)
+		log_warnx("%s: what it used cannot be kept: %s", tap_config(sandbox->tap)->name, strerror(-rc));
+	sandbox->usage_unsent = sandbox->usage_unsent || rc > 0;
+	keeper_request_usage_forward(sandbox);
+	return rc != -ENOSPC;
+}
+
+/* Control says where to go on, before it attaches. */
+static bool
+keeper_request_usage_next(const struct ipc_message *message)
+{
+	const struct msg_usage *usage = message->body;
+	struct keeper_sandbox *sandbox;
+	struct usage_table *table = &keeper.usage_next;
+
+	if (!msg_usage_valid(usage, message->header.size))
+		return false;
+	sandbox = keeper_sandbox_find(usage->id);
+	if (sandbox != NULL) {
+		table = &sandbox->usage;
+	} else if (keeper.usage_next_id != usage->id) {
+		usage_table_free(table);
+		keeper.usage_next_id = usage->id;
+	}
+	return usage_table_take(table, usage) >= 0;
+}
+
+static bool
+keeper_request_counters(struct keeper_role *gateway, struct ipc_message *message)
+{
+	const struct msg_sandbox *body = message->body;
+	struct keeper_sandbox *sandbox = keeper_sandbox_of(gateway, body->id);
+	struct msg_counters counters;
+	struct error err = {.code = ERROR_NONE};
+
+	memset(&counters, 0, sizeof(counters));
+	if (sandbox == NULL)
+		error_set(&err, ERROR_NOT_FOUND, "no such sandbox");
+	else
+		tap_counters(sandbox->tap, counters.totals, &err);
+	keeper_result(&counters.result, err.code, err.text);
+	ipc_send(&gateway->ipc, MSG_COUNTERS_DONE, message->header.tag, &counters, sizeof(counters), NULL, 0);
+	return true;
+}
+
+static bool
+keeper_from_control(struct ipc_message *message)
+{
+	switch (message->header.type) {
+	case MSG_ATTACH:
+		return keeper_request_attach(message);
+	case MSG_DETACH:
+		return keeper_request_detach(message);
+	case MSG_FORGET:
+		return keeper_request_forget(message);
+	case MSG_POLICY:
+		return keeper_request_policy(message);
+	case MSG_POLICY_PREVIEW:
+		return keeper_request_preview(message);
+	case MSG_LEASES:
+		return keeper_request_leases(message);
+	case MSG_STATUS:
+		return keeper_request_status(message);
+	case MSG_USAGE:
+		return keeper_request_usage_next(message);
+	default: /* the closed list of what control may ask */
+		return false;
+	}
+}
+
+static bool
+keeper_from_gateway(struct keeper_role *gateway, struct ipc_message *message)
+{
+	switch (message->header.type) {
+	case MSG_LEASE_ADD:
+	case MSG_LEASE_DEL:
+		return keeper_request_lease(gateway, message);
+	case MSG_COUNTERS:
+		return keeper_request_counters(gateway, message);
+	case MSG_USAGE:
+		return keeper_request_usage(gateway, message);
+	case MSG_TOTALS:
+		return keeper_totals_take(gateway, message->body);
+	case MSG_RESULT:
+	case MSG_POLICY_DONE:
+	case MSG_LEASES_DONE:
+		return keeper_gateway_answer(gateway, message);
+	default: /* the closed list of what a gateway may say */
+		return false;
+	}
+}
+
+static bool
+keeper_from_auditor(struct ipc_message *message)
+{
+	const struct msg_sender *bad = message->body;
+	struct keeper_role *role;
+
+	if (message->header.type == MSG_LOG_STATE)
+		return keeper_totals_take_log(message->body);
+	if (message->header.type != MSG_SENDER_BAD)
+		return false;
+	role = keeper_role_by_epoch(bad->epoch);
+	if (role != NULL)
+		keeper_role_kill(role, "the auditor got a record from it that no honest one makes");
+	return true;
+}
+
+static bool
+keeper_ready_take(const struct keeper_role *role, const struct msg_ready *ready)
+{
+	for (size_t kind = 0; kind < GEO_KIND_MAX; kind++)
+		if (!geo_about_valid(&ready->databases[kind]))
+			return false;
+	if (role->kind == MSG_ROLE_CONTROL)
+		memcpy(keeper.databases, ready->databases, sizeof(keeper.databases));
+	return true;
+}
+
+bool
+keeper_message_handler(struct ipc *ipc, struct ipc_message *message)
+{
+	struct keeper_role *role = loop_owner(ipc, struct keeper_role, ipc);
+	size_t fds;
+	uint32_t size = msg_size(message->header.type, &fds);
+	bool sized_by_count = message->header.type == MSG_LEASE_ADD || message->header.type == MSG_LEASE_DEL ||
+	    message->header.type == MSG_USAGE;
+
+	if ((message->header.size != size && !sized_by_count) || message->header.fd_count != fds)
+		return false;
+	if (message->header.type == MSG_READY) {
+		if (role->ready || !keeper_ready_take(role, message->body))
+			return false;
+		role->ready = true;
+		keeper_role_ready(role);
+		return true;
+	}
+	if (!role->ready)
+		return false;
+	if (role->kind == MSG_ROLE_CONTROL)
+		return keeper_from_control(message);
+	if (role->kind == MSG_ROLE_GATEWAY)
+		return keeper_from_gateway(role, message);
+	return keeper_from_auditor(message);
+}
+
+/* The keeper has as many files open as it may: the request fails, and its sender is not to blame. */
+bool
+keeper_fds_lost_handler(struct ipc *ipc, const struct ipc_message *message)
+{
+	static const char why[] =
+	    "posternd has no descriptors left: raise its limit of open files, or detach something";
+	struct keeper_role *role = loop_owner(ipc, struct keeper_role, ipc);
+
+	if (!role->ready || role->kind != MSG_ROLE_CONTROL)
+		return false;
+	if (message->header.type == MSG_ATTACH)
+		keeper_attach_answer(message->header.tag, NULL, ERROR_LIMIT, why);
+	else if (message->header.type == MSG_POLICY || message->header.type == MSG_POLICY_PREVIEW)
+		keeper_policy_answer(message->header.tag, ERROR_LIMIT, why);
+	else
+		return false;
+	return true;
+}
+
+static void
+keeper_gateway_lost(struct keeper_sandbox *sandbox, void *context)
+{
+	struct error err;
+
+	if (sandbox->gateway != context)
+		return;
+	sandbox->served = false;
+	/* What the kernel refuses from here on is the next gateway's to record. */
+	if (tap_counters(sandbox->tap, sandbox->refused_base, &err) < 0)
+		log_warnx("%s: %s", tap_config(sandbox->tap)->name, err.text);
+	if (tap_lease_flush(sandbox->tap, &err) < 0)
+		log_warnx("%s: %s", tap_config(sandbox->tap)->name, err.text);
+}
+
+void
+keeper_request_gateway_gone(struct keeper_role *gateway)
+{
+	keeper_totals_gateway_gone(gateway);
+	keeper_sandbox_each(keeper_gateway_lost, gateway);
+	keeper_pending_fail_all(gateway);
+}
+
+static void
+keeper_gateway_serve(struct keeper_sandbox *sandbox, void *context)
+{
+	if (sandbox->gateway == context && !sandbox->served)
+		keeper_sandbox_serve(sandbox, keeper_pending_add(MSG_ATTACH, 0, sandbox)->tag);
+}
+
+void
+keeper_request_gateway_ready(struct keeper_role *gateway)
+{
+	keeper_sandbox_each(keeper_gateway_serve, gateway);
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The keeper's children: each is this program again with --role, one inherited descriptor and a new epoch. */
+#include "gateway/keeper/keeper.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A role that lived this long did not die of its start. */
+#define KEEPER_ROLE_STEADY_MS 60000
+
+const char *
+keeper_role_name(const struct keeper_role *role)
+{
+	switch (role->kind) {
+	case MSG_ROLE_KEEPER:
+		return "keeper";
+	case MSG_ROLE_AUDITOR:
+		return "auditor";
+	case MSG_ROLE_CONTROL:
+		return "control";
+	case MSG_ROLE_GATEWAY:
+		break;
+	}
+	return "gateway";
+}
+
+void
+keeper_role_kill(struct keeper_role *role, const char *why)
+{
+	if (role->pid == 0 || keeper.stopping)
+		return;
+	log_warnx("%s (pid %d): %s", keeper_role_name(role), role->pid, why);
+	kill(role->pid, SIGKILL);
+}
+
+/* Malformed or hopelessly slow. */
+static void
+keeper_role_broken_handler(struct ipc *ipc, const char *why)
+{
+	keeper_role_kill(loop_owner(ipc, struct keeper_role, ipc), why);
+}
+
+static void
+keeper_role_respawn_handler(struct loop_timer *timer)
+{
+	struct keeper_role *role = loop_owner(timer, struct keeper_role, respawn_timer);
+
+	role->restarts++;
+	keeper_role_spawn(role);
+}
+
+void
+keeper_role_init(struct keeper_role *role, enum msg_role kind, unsigned int index)
+{
+	memset(role, 0, sizeof(*role));
+	role->kind = kind;
+	role->index = index;
+	role->respawn_ms = KEEPER_RESPAWN_MS;
+	role->ipc.source.fd = -1;
+	role->ipc.message_handler = keeper_message_handler;
+	role->ipc.fds_lost_handler = keeper_fds_lost_handler;
+	role->ipc.broken_handler = keeper_role_broken_handler;
+	role->respawn_timer.handler = keeper_role_respawn_handler;
+}
+
+/* What a role gets of our environment: what it reads, what the dynamic loader and sanitizers read. Nothing else:
+ * `postern run` is started among an agent's own keys, and a role that meets hostile bytes has no business with them. */
+static const char *const keeper_role_variables[] = {"POSTERN_",
+    "XDG_RUNTIME_DIR=", "XDG_STATE_HOME=", "HOME=", "JOURNAL_STREAM=", "LD_",
+    "LC_ALL=", "LANG=", "TZ=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "LSAN_OPTIONS="};
+
+static bool
+keeper_role_may_see(const char *variable)
+{
+	for (size_t i = 0; i < sizeof(keeper_role_variables) / sizeof(keeper_role_variables[0]); i++)
+		if (strncmp(variable, keeper_role_variables[i], strlen(keeper_role_variables[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Made once, before the first fork. */
+static char **
+keeper_role_environment(void)
+{
+	static char **kept;
+	size_t count = 0, n = 0;
+
+	while (environ[count] != NULL)
+		count++;
+	if (kept == NULL)
+		kept = calloc(count + 1, sizeof(*kept));
+	if (kept == NULL)
+		log_fatalx("no memory");
+	for (size_t i = 0; i < count; i++)
+		if (keeper_role_may_see(environ[i]))
+			kept[n++] = environ[i];
+	kept[n] = NULL;
+	return kept;
+}
+
+/* What becomes of the process: its arguments, and the descriptors that it keeps. */
+struct keeper_role_start {
+	char **argv, **environment;
+	int fds[1 + GEO_KIND_MAX];
+	size_t fd_count;
+};
+
+/* In the child: only async-signal-safe calls up to execve. */
+static void
+keeper_role_exec(const struct keeper_role_start *start)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	for (size_t i = 0; i < start->fd_count; i++)
+		fcntl(start->fds[i], F_SETFD, 0);
+	execve("/proc/self/exe", start->argv, start->environment);
+	_exit(127);
+}
+
+/* Rootless: a network namespace can be left only for one that our user namespace owns, and the host's is not. So the
+ * keeper's main thread lives in a namespace of its own, to come back to, and this thread, which never left the host's,
+ * does the forking: a child is where its thread was. */
+static struct {
+	bool running;
+	sem_t asked, done;
+	const struct keeper_role_start *start;
+	pid_t pid;
+} keeper_forker;
+
+static void *
+keeper_forker_main(void *unused)
+{
+	for (;;) {
+		while (sem_wait(&keeper_forker.asked) < 0)
+			;
+		keeper_forker.pid = fork();
+		if (keeper_forker.pid == 0)
+			keeper_role_exec(keeper_forker.start);
+		sem_post(&keeper_forker.done);
+	}
+	return unused;
+}
+
+void
+keeper_role_fork_from_here(void)
+{
+	pthread_t thread;
+
+	if (sem_init(&keeper_forker.asked, 0, 0) < 0 || sem_init(&keeper_forker.done, 0, 0) < 0 ||
+	    pthread_create(&thread, NULL, keeper_forker_main, NULL) != 0)
+		log_fatalx("a thread to start roles from");
+	keeper_forker.running = true;
+}
+
+static pid_t
+keeper_role_fork(const struct keeper_role_start *start)
+{
+	pid_t pid;
+
+	if (keeper_forker.running) {
+		keeper_forker.start = start;
+		sem_post(&keeper_forker.asked);
+		while (sem_wait(&keeper_forker.done) < 0)
+			;
+		return keeper_forker.pid;
+	}
+	pid = fork();
+	if (pid == 0)
+		keeper_role_exec(start);
+	return pid;
+}
+
+/* Arguments of ours behind those that the keeper itself was given, and the longest list of both. */
+#define KEEPER_ROLE_OWN_ARGUMENTS 10
+#define KEEPER_ROLE_ARGUMENTS_MAX 128
+/* A number in an argument, and NUL. */
+#define KEEPER_ROLE_NUMBER_MAX 24
+
+static char **
+keeper_role_argument(char **at, const char *option, const char *value)
+{
+	/* The strings are not written to. */
+	*at++ = (char *)(uintptr_t)option;
+	*at++ = (char *)(uintptr_t)value;
+	return at;
+}
+
+/* The databases of addresses are for the roles that decide or explain. */
+static char **
+keeper_role_give_geo(struct keeper_role_start *start, char **at, char ret_numbers[GEO_KIND_MAX][KEEPER_ROLE_NUMBER_MAX])
+{
+	static const char *const options[] = {[GEO_COUNTRY] = "--country-fd", [GEO_ASN] = "--asn-fd"};
+
+	for (size_t kind = 0; kind < GEO_KIND_MAX; kind++) {
+		if (keeper.geo_fds[kind] == 0)
+			continue;
+		snprintf(ret_numbers[kind], KEEPER_ROLE_NUMBER_MAX, "%d", keeper.geo_fds[kind]);
+		start->fds[start->fd_count++] = keeper.geo_fds[kind];
+		at = keeper_role_argument(at, options[kind], ret_numbers[kind]);
+	}
+	return at;
+}
+
+/* What a start needs is not to be had. The others go on; a role that never ran is no daemon to wait for. */
+static void
+keeper_role_not_now(struct keeper_role *role, const char *what)
+{
+	if (role->restarts == 0)
+		log_fatalx("the %s cannot be started: no %s", keeper_role_name(role), what);
+	log_warnx("the %s cannot be started now: no %s; trying again", keeper_role_name(role), what);
+	keeper_role_respawn_later(role);
+}
+
+void
+keeper_role_spawn(struct keeper_role *role)
+{
+	char *argv[KEEPER_ROLE_ARGUMENTS_MAX], **at = argv;
+	char fd_text[KEEPER_ROLE_NUMBER_MAX], epoch_text[KEEPER_ROLE_NUMBER_MAX];
+	char geo_texts[GEO_KIND_MAX][KEEPER_ROLE_NUMBER_MAX];
+	struct keeper_role_start start = {.argv = argv, .environment = keeper_role_environment()};
+	int fds[2];
+
+	if (keeper_next_epoch(&role->epoch) < 0 || ipc_pair(fds) < 0) {
+		keeper_role_not_now(role, "its channel");
+		return;
+	}
+	snprintf(fd_text, sizeof(fd_text), "%d", fds[1]);
+	snprintf(epoch_text, sizeof(epoch_text), "%llu", (unsigned long long)role->epoch);
+	for (size_t n = 0; keeper.argv[n] != NULL; n++) {
+		if (n + KEEPER_ROLE_OWN_ARGUMENTS + 1 >= KEEPER_ROLE_ARGUMENTS_MAX)
+			log_fatalx("more than %zu arguments", n);
+		*at++ = keeper.argv[n];
+	}
+	at = keeper_role_argument(at, "--role", keeper_role_name(role));
+	at = keeper_role_argument(at, "--role-fd", fd_text);
+	at = keeper_role_argument(at, "--epoch", epoch_text);
+	start.fds[start.fd_count++] = fds[1];
+	if (role->kind != MSG_ROLE_AUDITOR)
+		at = keeper_role_give_geo(&start, at, geo_texts);
+	*at = NULL;
+	role->pid = keeper_role_fork(&start);
+	close(fds[1]);
+	if (role->pid < 0) {
+		role->pid = 0;
+		close(fds[0]);
+		keeper_role_not_now(role, "a process");
+		return;
+	}
+	role->ready = false;
+	role->started_ms = clock_mono_ms();
+	if (ipc_open(&role->ipc, keeper.loop, fds[0]) < 0)
+		log_fatal("epoll");
+}
+
+void
+keeper_role_respawn_later(struct keeper_role *role)
+{
+	if (clock_mono_ms() - role->started_ms > KEEPER_ROLE_STEADY_MS)
+		role->respawn_ms = KEEPER_RESPAWN_MS;
+	loop_timer_set(keeper.loop, &role->respawn_timer, role->respawn_ms);
+	role->respawn_ms *= 2;
+	if (role->respawn_ms > KEEPER_RESPAWN_MS_MAX)
+		role->respawn_ms = KEEPER_RESPAWN_MS_MAX;
+}
+
+static struct keeper_role *
+keeper_role_by_pid(pid_t pid)
+{
+	if (keeper.auditor.pid == pid)
+		return &keeper.auditor;
+	if (keeper.control.pid == pid)
+		return &keeper.control;
+	for (unsigned int i = 0; i < keeper.gateway_count; i++)
+		if (keeper.gateways[i].pid == pid)
+			return &keeper.gateways[i];
+	return NULL;
+}
+
+struct keeper_role *
+keeper_role_by_epoch(uint64_t epoch)
+{
+	if (keeper.control.pid != 0 && keeper.control.epoch == epoch)
+		return &keeper.control;
+	for (unsigned int i = 0; i < keeper.gateway_count; i++)
+		if (keeper.gateways[i].pid != 0 && keeper.gateways[i].epoch == epoch)
+			return &keeper.gateways[i];
+	return NULL;
+}
+
+void
+keeper_role_reap(void)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		struct keeper_role *role = keeper_role_by_pid(pid);
+
+		if (role == NULL)
+			continue; /* a helper of tap/ */
+		role->pid = 0;
+		role->ready = false;
+		ipc_close(&role->ipc);
+		keeper_role_gone(role, status);
+	}
+}
+
+void
+keeper_role_connect_auditor(struct keeper_role *sender)
+{
+	struct msg_channel to_auditor = {.role = sender == NULL ? MSG_ROLE_KEEPER : sender->kind,
+	    .epoch = sender == NULL ? keeper.recorder.epoch : sender->epoch};
+	struct msg_channel to_sender = {.role = MSG_ROLE_AUDITOR, .epoch = to_auditor.epoch};
+	int fds[2];
+
+	if (!keeper.auditor.ready || (sender != NULL && !sender->ready))
+		return;
+	if (ipc_pair(fds) < 0)
+		log_fatal("socketpair");
+	ipc_send(&keeper.auditor.ipc, MSG_CHANNEL, 0, &to_auditor, sizeof(to_auditor), &fds[0], 1);
+	close(fds[0]);
+	if (sender == NULL) {
+		if (recorder_connect(&keeper.recorder, fds[1], keeper.recorder.epoch) < 0)
+			log_fatal("channel to the auditor");
+		return;
+	}
+	ipc_send(&sender->ipc, MSG_CHANNEL, 0, &to_sender, sizeof(to_sender), &fds[1], 1);
+	close(fds[1]);
+}

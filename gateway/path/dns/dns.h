@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The DNS server of one sandbox: what its sockets (dns.c), connections (dns_tcp.c) and queries (dns_query.c) share.
+ *
+ * Owners: the server owns connections and queries; a query names the connection its reply goes to until either ends. */
+#ifndef POSTERN_GATEWAY_DNS_H
+#define POSTERN_GATEWAY_DNS_H
+
+#include "gateway/path/dns/dns_budget.h"
+#include "gateway/path/gateway.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Queries of one sandbox under way; further ones get SERVFAIL, reason limit_rate. */
+#define DNS_QUERIES_MAX 512
+/* Datagrams read from one socket in one round of the loop. */
+#define DNS_UDP_ROUND 32
+/* While half the room is taken that the recorder has before it refuses new work, a socket rests this long after so many
+ * datagrams: who asks 800 times a second and more is slowed down to what the log's writer takes on a busy machine,
+ * before everybody is refused. Who asks once does not notice. */
+#define DNS_UDP_PACE_QUEUE (RECORDER_BUSY / 2)
+#define DNS_UDP_PACE_MS 40
+
+struct dns_udp {
+	struct loop_source source;
+	struct dns_server *server;
+	uint32_t dropped;        /* by the kernel, so far, and accounted for */
+	struct addr last_src;    /* who sent a datagram last */
+	struct loop_timer pause; /* armed: not reading, for the log's sake */
+	int unpaced;             /* datagrams read since it last rested, while the recorder's queue was long */
+};
+
+struct dns_listener {
+	struct loop_source source;
+	struct loop_timer pause; /* armed: not accepting, for lack of descriptors */
+	struct dns_server *server;
+};
+
+struct dns_server {
+	struct sandbox *sandbox;
+	struct dns_udp udp[2]; /* IPv4, IPv6 */
+	struct dns_listener tcp[2];
+	struct dns_conn *conns;
+	size_t conn_count;
+	struct dns_query *queries; /* under way */
+	size_t query_count;
+	struct dns_budget budget;
+};
+
+/* Where a query came from, and so where its reply goes. */
+struct dns_origin {
+	struct addr src, server; /* the guest, and the address it asked */
+	uint16_t sport;
+	uint8_t transport;     /* IPPROTO_UDP or IPPROTO_TCP */
+	struct dns_udp *udp;   /* UDP: the socket; NULL: no reply any more */
+	struct dns_conn *conn; /* TCP: the connection; NULL: it is gone */
+};
+
+/* gateway/path/dns/dns.c: send a reply as a datagram from the address that was asked. What the socket does not take is lost, as
+ * datagrams are. */
+void dns_udp_reply(const struct dns_origin *origin, const uint8_t *bytes, size_t len);
+
+/* gateway/path/dns/dns_query.c: take a message from the guest; its answer and its record follow, now or later. */
+void dns_query_take(struct dns_server *server, const struct dns_origin *origin, const uint8_t *bytes, size_t len);
+/* What the guest wants to ask is not even read: record only. */
+void dns_query_refuse_unread(struct dns_server *server, const struct dns_origin *origin, enum verdict verdict,
+    enum reason reason, const char *why);
+/* The connection goes away: its queries go on without a reply. */
+void dns_query_orphan(struct dns_server *server, const struct dns_conn *conn);
+/* The sandbox goes away: record and free all queries. */
+void dns_query_drop_all(struct dns_server *server);
+
+/* gateway/path/dns/dns_tcp.c: start and stop listening; stop closes the connections too. */
+int dns_tcp_start(struct dns_server *server, struct dns_listener *listener, int fd);
+void dns_tcp_stop(struct dns_server *server);
+/* Queue a reply on its connection. */
+void dns_tcp_reply(struct dns_conn *conn, const uint8_t *bytes, size_t len);
+/* A query of this connection has ended (after its reply, if any). */
+void dns_tcp_query_done(struct dns_conn *conn);
+
+#endif

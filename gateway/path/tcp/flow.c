@@ -1,0 +1,618 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* One TCP connection of a sandbox.
+ *
+ * Theory of operation. The kernel has completed the guest's handshake, so the connection looks open to the guest while
+ * nothing has been decided. On inspected ports the guest must speak first and is read (READING) until its hello or head
+ * is complete; everything read stays in flow->in. Then comes the verdict, once. Refused: one complete record, and the
+ * guest is told at once. Allowed: the record and the connect to exactly the original destination go off together
+ * (OPENING), and only when the record is durable and the origin has answered do the bytes in flow->in go out, each
+ * once, and splicing begins (RELAYING). FLOW_TLS waits with the guest's direction until the origin has answered its
+ * hello (gateway/path/tcp/flow_retry.c). FLOW_HTTP keeps reading the guest's direction for as long as the connection lives
+ * (gateway/path/tcp/flow_http.c); the other direction is always spliced.
+ *
+ * Trust. Everything the guest sends is hostile and is read by tls_hello.c, flow_retry.c and http_request.c only;
+ * everything the origin sends is passed on unread, but for a look at how an answer begins that decides what the guest
+ * says next. The sockaddr handed to connect(2) is judged by addr_verdict right before, whatever was judged earlier.
+ *
+ * Events are level-triggered. Each direction waits for one thing at a time (relay.h), and only that is watched, so that
+ * a blocked side causes no wake-ups. EPOLLHUP cannot be masked and is reported for good once a socket has seen FIN both
+ * ways; such a socket is taken out of the loop while nothing is awaited from it (flow_watch).
+ *
+ * Failing. A reset on one side is a reset on the other; a timeout too. A flow never frees itself inside a handler:
+ * flow_end closes, completes the record and takes the flow off its list, and the memory goes with loop_defer. */
+#include "gateway/path/tcp/flow.h"
+
+#include "base/clock.h"
+#include "policy/names/addr.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define FLOW_PORT_HTTP 80
+#define FLOW_PORT_TLS 443
+
+static struct loop *
+flow_loop(const struct flow *flow)
+{
+	return flow->sandbox->gateway->loop;
+}
+
+/* What a buffer of this size counts against its sandbox. */
+static size_t
+flow_buffer_charge(size_t size)
+{
+	return size > FLOW_BUFFER_FIRST ? size - FLOW_BUFFER_FIRST : 0;
+}
+
+bool
+flow_buffer_reserve(struct flow *flow, size_t size)
+{
+	struct flow_buffer *buffer = &flow->in;
+	size_t charge = flow_buffer_charge(size) - flow_buffer_charge(buffer->size);
+	uint8_t *bytes;
+
+	if (size > buffer->size) {
+		if (charge > FLOW_BUFFERED_MAX - flow->list->buffered)
+			return false;
+		bytes = realloc(buffer->bytes, size);
+		if (bytes == NULL)
+			return false;
+		flow->list->buffered += charge;
+		buffer->bytes = bytes;
+		buffer->size = size;
+	}
+	return buffer->len < buffer->size;
+}
+
+void
+flow_buffer_free(struct flow *flow)
+{
+	flow->list->buffered -= flow_buffer_charge(flow->in.size);
+	free(flow->in.bytes);
+	flow->in = (struct flow_buffer){0};
+}
+
+void
+flow_buffer_to_prefix(struct flow *flow)
+{
+	relay_prefix_own(&flow->out, flow->in.bytes, flow->in.len);
+	flow->list->buffered -= flow_buffer_charge(flow->in.size);
+	flow->in = (struct flow_buffer){0};
+}
+
+static void
+flow_free_handler(struct loop_deferred *deferred)
+{
+	free(loop_owner(deferred, struct flow, deferred));
+}
+
+static void
+flow_close_fd(struct flow *flow, struct loop_source *source, int *fd, bool reset)
+{
+	loop_source_remove(flow_loop(flow), source);
+	if (*fd >= 0 && reset)
+		flow_close_reset(*fd);
+	else if (*fd >= 0)
+		flow_close_in_order(*fd);
+	*fd = -1;
+}
+
+/* The hello was read and judged; its memory is not needed for the life of the connection. */
+static void
+flow_drop_hello(struct flow *flow)
+{
+	if (flow->hello == NULL)
+		return;
+	tls_hello_clear(flow->hello);
+	free(flow->hello);
+	flow->hello = NULL;
+}
+
+void
+flow_end(struct flow *flow, enum end_reason end, enum verdict verdict, enum reason reason, bool reset)
+{
+	struct gateway *gateway = flow->sandbox->gateway;
+
+	if (flow->state == FLOW_ENDED)
+		return;
+	if (flow->state == FLOW_OPENING || flow->state == FLOW_RELAYING)
+		flow_http_abandon(flow);
+	flow->state = FLOW_ENDED;
+	recorder_cancel(&gateway->recorder, &flow->wait);
+	flow_record_close(flow, end, verdict, reason);
+	meter_close(flow->sandbox, &flow->ticket);
+	flow_close_fd(flow, &flow->guest, &flow->guest_fd, reset);
+	flow_close_fd(flow, &flow->origin, &flow->origin_fd, reset);
+	loop_timer_stop(gateway->loop, &flow->timer);
+	relay_clear(&flow->out);
+	relay_clear(&flow->back);
+	flow_buffer_free(flow);
+	flow_drop_hello(flow);
+	flow_retry_free(flow);
+	free(flow->http);
+	flow->http = NULL;
+	if (flow->next != NULL)
+		flow->next->link = flow->link;
+	*flow->link = flow->next;
+	flow->list->count--;
+	flow->list = NULL;
+	gateway->flow_count--;
+	loop_defer(gateway->loop, &flow->deferred);
+}
+
+void
+flow_detach(struct flow *flow, enum end_reason end)
+{
+	struct gateway_verdict verdict = flow_verdict(VERDICT_FAILED, REASON_REVOKED, "ended before it was judged");
+	struct flow_said said = {0};
+
+	if (flow->state == FLOW_READING)
+		flow_record_refused(flow->sandbox, &flow->ends, &verdict, &said);
+	flow_end(flow, end, VERDICT_ALLOWED, REASON_ALLOWED, true);
+}
+
+void
+flow_refuse(struct flow *flow, const struct gateway_verdict *verdict, const struct flow_said *said)
+{
+	flow_record_refused(flow->sandbox, &flow->ends, verdict, said);
+	if (flow->mode == FLOW_HTTP && verdict->reason != REASON_NOT_HTTP && flow_http_answer(flow, verdict, said)) {
+		flow->state = FLOW_LINGERING;
+		flow_close_fd(flow, &flow->origin, &flow->origin_fd, true);
+		flow_buffer_free(flow);
+		if (loop_timer_set(flow_loop(flow), &flow->timer, FLOW_LINGER_MS) == 0)
+			return;
+	}
+	flow_end(flow, END_REFUSED, verdict->verdict, verdict->reason, true);
+}
+
+/* Both the record is durable and the origin is connected: let the bytes go. */
+static void
+flow_establish(struct flow *flow)
+{
+	loop_timer_stop(flow_loop(flow), &flow->timer);
+	flow->state = FLOW_RELAYING;
+	if (flow->retry != NULL && !flow_retry_start(flow)) {
+		flow_end(flow, END_ERROR, VERDICT_FAILED, REASON_INTERNAL_ERROR, true);
+		return;
+	}
+	if (flow->mode == FLOW_RAW)
+		flow_buffer_to_prefix(flow);
+	flow_pump(flow, true, true);
+}
+
+static void
+flow_durable_handler(struct recorder_wait *wait)
+{
+	struct flow *flow = loop_owner(wait, struct flow, wait);
+
+	flow->durable = true;
+	if (flow->state == FLOW_OPENING && flow->connected)
+		flow_establish(flow);
+	else if (flow->state == FLOW_RELAYING)
+		flow_http_resume(flow);
+}
+
+/* The kernel has chosen our end of the connection to the origin. */
+static void
+flow_note_source(struct flow *flow)
+{
+	struct sockaddr_storage sa = {0};
+	socklen_t len = sizeof(sa);
+
+	if (getsockname(flow->origin_fd, (struct sockaddr *)&sa, &len) == 0)
+		(void)addr_from_sockaddr((const struct sockaddr *)&sa, &flow->up_src, &flow->up_sport);
+}
+
+/* The last look at the exact sockaddr, then connect. 0 or -errno. */
+static int
+flow_connect(struct flow *flow)
+{
+	struct sockaddr_storage sa;
+	socklen_t sa_len = addr_to_sockaddr(&flow->ends.dst, flow->ends.dport, &sa);
+
+	if (addr_verdict((const struct sockaddr *)&sa) != NULL)
+		return -EACCES;
+	flow->dialled_us = clock_mono_us();
+	if (connect(flow->origin_fd, (const struct sockaddr *)&sa, sa_len) < 0 && errno != EINPROGRESS)
+		return -errno;
+	flow_note_source(flow);
+	flow->origin.fd = flow->origin_fd;
+	return loop_source_add(flow_loop(flow), &flow->origin, EPOLLOUT);
+}
+
+void
+flow_open(struct flow *flow, const struct gateway_verdict *verdict, const struct flow_said *said)
+{
+	struct loop *loop = flow_loop(flow);
+	struct gateway_verdict failed;
+
+	flow->flags = said->flags;
+	flow->origin_fd = flow_origin_socket(&flow->ends);
+	if (flow->origin_fd < 0 || flow->origin_fd >= flow->sandbox->gateway->fd_top) {
+		failed = flow_verdict(VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS, "no socket for the origin");
+		flow_refuse(flow, &failed, said);
+		return;
+	}
+	if (!recorder_ready(&flow->sandbox->gateway->recorder)) {
+		failed = flow_verdict(VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, NULL);
+		flow_refuse(flow, &failed, said);
+		return;
+	}
+	flow->verdict = *verdict;
+	if (!flow_meter_open(flow, &flow->verdict)) {
+		failed = flow->verdict;
+		flow_refuse(flow, &failed, said);
+		return;
+	}
+	if (flow_record_open(flow, said) < 0) {
+		failed = flow_verdict(VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, NULL);
+		flow_refuse(flow, &failed, said);
+		return;
+	}
+	flow->state = FLOW_OPENING;
+	flow_drop_hello(flow);
+	if (flow_connect(flow) < 0)
+		flow_end(flow, END_CONNECT_FAILED, VERDICT_FAILED, REASON_UPSTREAM_ERROR, true);
+	else if (loop_source_set(loop, &flow->guest, 0) < 0 ||
+	    loop_timer_set(loop, &flow->timer, GATEWAY_CONNECT_MS) < 0)
+		flow_end(flow, END_ERROR, VERDICT_FAILED, REASON_INTERNAL_ERROR, true);
+}
+
+/* READING: time is up, or the guest went away. */
+static void
+flow_incomplete(struct flow *flow, const char *detail)
+{
+	if (flow->mode == FLOW_HTTP)
+		flow_http_incomplete(flow, detail);
+	else
+		flow_tls_incomplete(flow, detail);
+}
+
+/* READING: the sandbox's buffers are full, or there is no memory. */
+static void
+flow_no_room(struct flow *flow)
+{
+	struct gateway_verdict verdict =
+	    flow_verdict(VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS, "too much of unfinished first messages");
+	struct flow_said said = {0};
+
+	flow_refuse(flow, &verdict, &said);
+}
+
+/* READING: take what the guest sent. */
+static void
+flow_read(struct flow *flow)
+{
+	size_t max = flow->mode == FLOW_HTTP ? FLOW_BUFFER_HTTP_MAX : TLS_HELLO_BUFFER_MAX;
+	size_t size = flow->in.size == 0 ? FLOW_BUFFER_FIRST : flow->in.size;
+	ssize_t n;
+
+	if (flow->in.len == size)
+		size = size * 2 < max ? size * 2 : max;
+	if (!flow_buffer_reserve(flow, size)) {
+		flow_no_room(flow);
+		return;
+	}
+	n = recv(flow->guest_fd, flow->in.bytes + flow->in.len, flow->in.size - flow->in.len, MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		flow_incomplete(flow,
+		    n == 0 ? "closed before the first message was complete"
+			   : "reset before the first message was complete");
+		return;
+	}
+	flow->in.len += (size_t)n;
+	if (flow->mode == FLOW_HTTP)
+		flow_http_read(flow);
+	else
+		flow_tls_read(flow);
+}
+
+/* LINGERING: drop what comes until the guest has read its answer and closed. */
+static void
+flow_linger(struct flow *flow)
+{
+	uint8_t scratch[4096];
+	ssize_t n = recv(flow->guest_fd, scratch, sizeof(scratch), MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	flow->lingered += n > 0 ? (size_t)n : 0;
+	if (n <= 0 || flow->lingered > FLOW_LINGER_BYTES_MAX)
+		flow_end(flow, END_REFUSED, VERDICT_DENIED, REASON_INTERNAL_ERROR, false); /* recorded before */
+}
+
+/* Why a socket died, as a record says it. */
+static enum end_reason
+flow_end_of_errno(int sys_errno, enum end_reason reset)
+{
+	switch (sys_errno) {
+	case ECONNRESET:
+	case ECONNREFUSED:
+	case EPIPE: /* a reset after the peer's FIN */
+	case ENOTCONN:
+		return reset;
+	case ETIMEDOUT:
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+		return END_TIMEOUT;
+	default:
+		return END_ERROR;
+	}
+}
+
+/* Watch for exactly this. A socket that both sides are done with would report EPOLLHUP for ever: not watched. */
+static int
+flow_watch(struct flow *flow, struct loop_source *source, int fd, uint32_t events, bool fin_sent)
+{
+	struct loop *loop = flow_loop(flow);
+
+	if (events == 0 && fin_sent) {
+		loop_source_remove(loop, source);
+		return 0;
+	}
+	if (source->fd >= 0)
+		return loop_source_set(loop, source, events);
+	source->fd = fd;
+	return loop_source_add(loop, source, events);
+}
+
+/* After a turn: end what is over, watch what each direction waits for. */
+static void
+flow_settle(struct flow *flow)
+{
+	enum relay_status out = flow->out.status, back = flow->back.status;
+	uint32_t guest = (out == RELAY_READING ? EPOLLIN : 0u) | (back == RELAY_WRITING ? EPOLLOUT : 0u);
+	uint32_t origin = (back == RELAY_READING ? EPOLLIN : 0u) | (out == RELAY_WRITING ? EPOLLOUT : 0u);
+	enum end_reason end;
+
+	if (out == RELAY_SOURCE_FAILED || back == RELAY_SINK_FAILED) {
+		end = flow_end_of_errno(
+		    out == RELAY_SOURCE_FAILED ? flow->out.sys_errno : flow->back.sys_errno, END_RST_GUEST);
+		flow_end(flow, end, VERDICT_ALLOWED, REASON_ALLOWED, true);
+	} else if (out == RELAY_SINK_FAILED || back == RELAY_SOURCE_FAILED) {
+		end = flow_end_of_errno(
+		    out == RELAY_SINK_FAILED ? flow->out.sys_errno : flow->back.sys_errno, END_RST_ORIGIN);
+		flow_end(flow, end, VERDICT_ALLOWED, REASON_ALLOWED, true);
+	} else if (out == RELAY_FINISHED && back == RELAY_FINISHED) {
+		flow_end(flow, END_FIN, VERDICT_ALLOWED, REASON_ALLOWED, false);
+	} else if (flow_watch(flow, &flow->guest, flow->guest_fd, guest, back == RELAY_FINISHED) < 0 ||
+	    flow_watch(flow, &flow->origin, flow->origin_fd, origin, out == RELAY_FINISHED) < 0) {
+		flow_end(flow, END_ERROR, VERDICT_ALLOWED, REASON_ALLOWED, true);
+	}
+}
+
+void
+flow_pump(struct flow *flow, bool out, bool back)
+{
+	if (!flow_meter_budget(flow, out, back))
+		return;
+	/* The origin's answer to an Upgrade decides what the guest's held bytes are. */
+	if (back && flow->http != NULL && flow->http->status_awaited) {
+		if (flow_http_status(flow))
+			out = true;
+		else
+			back = false;
+	}
+	/* The origin's answer to a hello decides whether the guest's next bytes are a second one. */
+	if (back && flow->retry != NULL && !flow->retry->wanted) {
+		if (flow_retry_answer(flow))
+			out = true;
+		else
+			back = false;
+	}
+	if (flow->state != FLOW_RELAYING)
+		return;
+	if (out && flow->http != NULL)
+		flow_http_pump(flow);
+	if (out && flow->retry != NULL)
+		flow_retry_pump(flow);
+	if (out && flow->state == FLOW_RELAYING && flow->http == NULL && flow->retry == NULL)
+		relay_pump(&flow->out, flow->guest_fd, flow->origin_fd);
+	if (flow->state != FLOW_RELAYING)
+		return;
+	if (back) {
+		relay_pump(&flow->back, flow->origin_fd, flow->guest_fd);
+		if (flow->first_byte_us == 0 && (flow->back.bytes > 0 || flow->back.stuck > 0))
+			flow->first_byte_us = flow_since_us(flow->began_us);
+	}
+	if (flow_meter_count(flow))
+		flow_settle(flow);
+}
+
+/* EPOLLERR or EPOLLHUP: the error behind it, 0 when there is none (FIN both ways). */
+static int
+flow_socket_error(int fd)
+{
+	int error = 0;
+	socklen_t len = sizeof(error);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+		return errno;
+	return error;
+}
+
+static void
+flow_guest_handler(struct loop_source *source, uint32_t events)
+{
+	struct flow *flow = loop_owner(source, struct flow, guest);
+	int error = (events & (EPOLLERR | EPOLLHUP)) != 0 ? flow_socket_error(flow->guest_fd) : 0;
+
+	switch (flow->state) {
+	case FLOW_READING:
+		if (error != 0)
+			flow_incomplete(flow, "reset before the first message was complete");
+		else
+			flow_read(flow);
+		break;
+	case FLOW_OPENING:
+		if (error != 0 || (events & EPOLLHUP) != 0)
+			flow_end(flow, flow_end_of_errno(error, END_RST_GUEST), VERDICT_ALLOWED, REASON_ALLOWED, true);
+		break;
+	case FLOW_RELAYING:
+		if (error != 0)
+			flow_end(flow, flow_end_of_errno(error, END_RST_GUEST), VERDICT_ALLOWED, REASON_ALLOWED, true);
+		else
+			flow_pump(flow, (events & (EPOLLIN | EPOLLHUP)) != 0, (events & EPOLLOUT) != 0);
+		break;
+	case FLOW_LINGERING:
+		flow_linger(flow);
+		break;
+	case FLOW_ENDED:
+		break;
+	}
+}
+
+/* OPENING: connect has an outcome. */
+static void
+flow_connected(struct flow *flow, int error)
+{
+	if (error != 0) {
+		flow_end(flow, END_CONNECT_FAILED, VERDICT_FAILED, REASON_UPSTREAM_ERROR, true);
+		return;
+	}
+	flow->connected = true;
+	flow->connect_us = flow_since_us(flow->dialled_us);
+	if (flow->durable)
+		flow_establish(flow);
+	else if (loop_source_set(flow_loop(flow), &flow->origin, 0) < 0)
+		flow_end(flow, END_ERROR, VERDICT_FAILED, REASON_INTERNAL_ERROR, true);
+}
+
+static void
+flow_origin_handler(struct loop_source *source, uint32_t events)
+{
+	struct flow *flow = loop_owner(source, struct flow, origin);
+	int error = (events & (EPOLLERR | EPOLLHUP)) != 0 ? flow_socket_error(flow->origin_fd) : 0;
+
+	switch (flow->state) {
+	case FLOW_OPENING:
+		if (!flow->connected || error != 0)
+			flow_connected(flow, error);
+		break;
+	case FLOW_RELAYING:
+		if (error != 0)
+			flow_end(flow, flow_end_of_errno(error, END_RST_ORIGIN), VERDICT_ALLOWED, REASON_ALLOWED, true);
+		else
+			flow_pump(flow, (events & EPOLLOUT) != 0, (events & (EPOLLIN | EPOLLHUP)) != 0);
+		break;
+	case FLOW_READING:
+	case FLOW_LINGERING:
+	case FLOW_ENDED:
+		break;
+	}
+}
+
+static void
+flow_timer_handler(struct loop_timer *timer)
+{
+	struct flow *flow = loop_owner(timer, struct flow, timer);
+
+	switch (flow->state) {
+	case FLOW_READING:
+		flow_incomplete(flow, "first message not complete in time");
+		break;
+	case FLOW_OPENING:
+		if (flow->connected)
+			flow_end(flow, END_ERROR, VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, true);
+		else
+			flow_end(flow, END_CONNECT_FAILED, VERDICT_FAILED, REASON_UPSTREAM_ERROR, true);
+		break;
+	case FLOW_LINGERING:
+		flow_end(flow, END_REFUSED, VERDICT_DENIED, REASON_INTERNAL_ERROR, false); /* recorded before */
+		break;
+	case FLOW_RELAYING:
+		if (flow->retry != NULL)
+			flow_retry_late(flow);
+		else
+			flow_http_late(flow);
+		break;
+	case FLOW_ENDED:
+		break;
+	}
+}
+
+/* What the mode needs to read. False without memory. */
+static bool
+flow_start_reader(struct flow *flow)
+{
+	if (flow->mode == FLOW_TLS) {
+		flow->hello = calloc(1, sizeof(*flow->hello));
+		return flow->hello != NULL;
+	}
+	if (flow->mode == FLOW_HTTP) {
+		flow->http = calloc(1, sizeof(*flow->http));
+		if (flow->http == NULL)
+			return false;
+		http_request_init(&flow->http->parser, &flow->ends.dst, flow->ends.dport);
+	}
+	return true;
+}
+
+static struct flow *
+flow_new(struct flow_list *list, int guest_fd, const struct flow_ends *ends)
+{
+	struct flow *flow = calloc(1, sizeof(*flow));
+
+	if (flow == NULL)
+		return NULL;
+	flow->mode = ends->dport == FLOW_PORT_TLS ? FLOW_TLS : ends->dport == FLOW_PORT_HTTP ? FLOW_HTTP : FLOW_RAW;
+	flow->sandbox = list->sandbox;
+	flow->ends = *ends;
+	flow->guest_fd = guest_fd;
+	flow->origin_fd = -1;
+	flow->began_us = clock_mono_us();
+	flow->guest = (struct loop_source){.fd = guest_fd, .handler = flow_guest_handler};
+	flow->origin = (struct loop_source){.fd = -1, .handler = flow_origin_handler};
+	flow->timer.handler = flow_timer_handler;
+	flow->deferred.handler = flow_free_handler;
+	flow->wait.handler = flow_durable_handler;
+	relay_init(&flow->out);
+	relay_init(&flow->back);
+	if (!flow_start_reader(flow)) {
+		free(flow);
+		return NULL;
+	}
+	return flow;
+}
+
+void
+flow_start(struct flow_list *list, int guest_fd, const struct flow_ends *ends)
+{
+	struct gateway *gateway = list->sandbox->gateway;
+	struct flow *flow = flow_new(list, guest_fd, ends);
+	struct gateway_verdict verdict = flow_verdict(VERDICT_FAILED, REASON_INTERNAL_ERROR, "out of memory");
+	struct flow_said said = {0};
+
+	if (flow == NULL) {
+		flow_record_refused(list->sandbox, ends, &verdict, &said);
+		flow_close_reset(guest_fd);
+		return;
+	}
+	flow->list = list;
+	flow->link = &list->first;
+	flow->next = list->first;
+	if (flow->next != NULL)
+		flow->next->link = &flow->next;
+	list->first = flow;
+	list->count++;
+	gateway->flow_count++;
+	if (loop_source_add(gateway->loop, &flow->guest, flow->mode == FLOW_RAW ? 0 : EPOLLIN) < 0 ||
+	    loop_timer_set(gateway->loop, &flow->timer, GATEWAY_HEAD_MS) < 0) {
+		flow_refuse(flow, &verdict, &said);
+		return;
+	}
+	if (flow->mode != FLOW_RAW)
+		return;
+	verdict = gateway_judge(flow->sandbox, &ends->dst, IPPROTO_TCP, ends->dport, NULL, NAME_SOURCE_NONE);
+	if (verdict.verdict == VERDICT_ALLOWED)
+		flow_open(flow, &verdict, &said);
+	else
+		flow_refuse(flow, &verdict, &said);
+}

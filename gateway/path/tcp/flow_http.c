@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The guest's direction of an HTTP connection: request by request.
+ *
+ * Theory of operation. flow->in holds the guest's bytes in order: the first http->ready of them were parsed and judged
+ * and may pass, the parser stands behind them. Before the connection is opened the first head is judged and everything
+ * read with it is parsed on, so that a broken body that came along is refused before a byte goes out. Afterwards each
+ * turn writes what is ready, parses on, and reads only when nothing is ready: the origin's pace bounds the buffer.
+ *
+ * A later request for the same host passes under the verdict that stands (a policy edit cuts the connection, gateway/
+ * proxy.c). One for another host is judged like a new connection: refused, it gets its own complete record and the
+ * connection is reset (an earlier answer may be in flight, so that no answer of ours could be told from it); allowed,
+ * the current record is closed as END_NEXT_HOST, a new one is opened, and the request waits until that is durable.
+ *
+ * Upgrade to websocket, on the first request only: the guest's next bytes are held until the origin's answer begins.
+ * "HTTP/1.1 101" makes the direction opaque and it is spliced from there; anything else, and requests follow as before.
+ */
+#include "gateway/path/tcp/flow.h"
+
+#include "base/clock.h"
+#include "base/escape.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+static const char flow_http_switched[] = "HTTP/1.1 101";
+#define FLOW_HTTP_STATUS_LEN (sizeof(flow_http_switched) - 1)
+
+/* What one look at the guest's bytes came to. */
+enum flow_http_turn {
+	FLOW_HTTP_READY, /* there are bytes to pass */
+	FLOW_HTTP_WANT,  /* more must be read */
+	FLOW_HTTP_HELD,  /* the Upgrade's answer or a record is awaited */
+	FLOW_HTTP_OVER,  /* the flow was ended, or is opaque now */
+};
+
+static struct flow_said
+flow_http_said(const struct http_head *head)
+{
+	return (struct flow_said){.claim = head->claim,
+	    .claim_len = head->claim_len,
+	    .method = head->method,
+	    .flags = head->websocket ? RECORD_FLAG_TUNNEL : 0};
+}
+
+/* RELAYING: when the first byte of the head that is complete now was read. */
+static int64_t
+flow_http_began_us(const struct flow_http *http)
+{
+	return http->head_us != 0 ? http->head_us : http->read_us;
+}
+
+static struct gateway_verdict
+flow_http_judge(struct flow *flow, const struct http_head *head)
+{
+	return flow_judge(flow->sandbox, &flow->ends, head->host.name.len > 0 ? &head->host.name : NULL,
+	    NAME_SOURCE_HOST, REASON_HOST_MISMATCH);
+}
+
+static enum http_request_event
+flow_http_next(struct flow *flow, size_t *ret_used)
+{
+	struct flow_http *http = flow->http;
+
+	return http_request_next(&http->parser, flow->in.bytes + http->ready, flow->in.len - http->ready, ret_used);
+}
+
+/* READING: the first request passes its verdict, and what came with it is sound. */
+static void
+flow_http_open(struct flow *flow, const struct gateway_verdict *verdict, const struct http_head *first)
+{
+	struct flow_said said = flow_http_said(first);
+
+	said.hello_us = flow_since_us(flow->began_us);
+	flow->http->status_awaited = first->websocket;
+	flow_open(flow, verdict, &said);
+}
+
+static void
+flow_http_reject(struct flow *flow)
+{
+	const struct http_head *head = &flow->http->parser.head;
+	struct gateway_verdict verdict = flow_verdict(VERDICT_DENIED, head->reason, head->detail);
+	struct flow_said said = flow_http_said(head);
+
+	flow_refuse(flow, &verdict, &said);
+}
+
+void
+flow_http_read(struct flow *flow)
+{
+	struct flow_http *http = flow->http;
+	struct gateway_verdict verdict;
+	struct http_head first;
+	struct flow_said said;
+	size_t used;
+	enum http_request_event event = flow_http_next(flow, &used);
+
+	if (event == HTTP_REQUEST_REJECTED)
+		flow_http_reject(flow);
+	if (event != HTTP_REQUEST_HEAD)
+		return;
+	first = http->parser.head;
+	verdict = flow_http_judge(flow, &first);
+	if (verdict.verdict != VERDICT_ALLOWED) {
+		said = flow_http_said(&first);
+		said.hello_us = flow_since_us(flow->began_us);
+		flow_refuse(flow, &verdict, &said);
+		return;
+	}
+	http_request_accept(&http->parser);
+	do {
+		http->ready += used;
+		event = flow_http_next(flow, &used);
+	} while (event == HTTP_REQUEST_BODY);
+	if (event == HTTP_REQUEST_REJECTED && http->parser.in_body)
+		flow_http_reject(flow);
+	else
+		flow_http_open(flow, &verdict, &first);
+}
+
+void
+flow_http_incomplete(struct flow *flow, const char *detail)
+{
+	struct gateway_verdict verdict =
+	    flow_verdict(VERDICT_DENIED, flow->in.len == 0 ? REASON_NOT_HTTP : REASON_HTTP_MALFORMED, detail);
+	struct flow_said said = flow_http_said(&flow->http->parser.head);
+
+	flow_refuse(flow, &verdict, &said);
+}
+
+/* RELAYING: the next request cannot pass: its own record, and an end to the connection. whole: its head is complete. */
+static enum flow_http_turn
+flow_http_cut(struct flow *flow, const struct gateway_verdict *verdict, bool whole)
+{
+	struct flow_said said = flow_http_said(&flow->http->parser.head);
+
+	if (whole)
+		said.hello_us = flow_since_us(flow_http_began_us(flow->http));
+
+	flow_record_refused(flow->sandbox, &flow->ends, verdict, &said);
+	flow_buffer_free(flow); /* so that nothing of it is abandoned */
+	flow_end(flow, END_NEXT_HOST, VERDICT_ALLOWED, REASON_ALLOWED, true);
+	return FLOW_HTTP_OVER;
+}
+
+void
+flow_http_abandon(struct flow *flow)
+{
+	const struct flow_http *http = flow->http;
+	struct gateway_verdict verdict;
+	struct flow_said said;
+
+	if (http == NULL || http->pending || flow->in.len <= http->ready || http->parser.in_body)
+		return;
+	switch (http->parser.state) {
+	case HTTP_STATE_HEAD:
+		verdict =
+		    flow_verdict(VERDICT_DENIED, REASON_HTTP_MALFORMED, "closed before the request head was complete");
+		break;
+	case HTTP_STATE_JUDGE:
+		if (name_equal(&http->parser.head.host.name, &flow->verdict.name))
+			return; /* one more request of the connection that is on record */
+		verdict = flow_verdict(VERDICT_FAILED, REASON_REVOKED, "ended before it was judged");
+		break;
+	case HTTP_STATE_REJECTED:
+		verdict = flow_verdict(VERDICT_DENIED, http->parser.head.reason, http->parser.head.detail);
+		break;
+	case HTTP_STATE_LENGTH:
+	case HTTP_STATE_CHUNK_SIZE:
+	case HTTP_STATE_CHUNK_DATA:
+	case HTTP_STATE_CHUNK_END:
+	case HTTP_STATE_TRAILER:
+	case HTTP_STATE_HELD:
+	case HTTP_STATE_OPAQUE:
+		return;
+	}
+	said = flow_http_said(&http->parser.head);
+	account_arrive(flow->sandbox->account, RECORD_ATTEMPT_CONNECTION, 1);
+	flow_record_refused(flow->sandbox, &flow->ends, &verdict, &said);
+	flow_buffer_free(flow);
+}
+
+/* RELAYING: a fault in what follows. Before it everything ready was passed on. */
+static enum flow_http_turn
+flow_http_fault(struct flow *flow)
+{
+	const struct http_request *parser = &flow->http->parser;
+	struct gateway_verdict verdict = flow_verdict(VERDICT_DENIED, parser->head.reason, parser->head.detail);
+
+	if (!parser->in_body) {
+		account_arrive(flow->sandbox->account, RECORD_ATTEMPT_CONNECTION, 1);
+		return flow_http_cut(flow, &verdict, false);
+	}
+	flow_end(flow, END_POLICY, VERDICT_ALLOWED, parser->head.reason, true);
+	return FLOW_HTTP_OVER;
+}
+
+/* RELAYING: a request for another host than the record's. */
+static enum flow_http_turn
+flow_http_next_host(struct flow *flow)
+{
+	const struct http_head *head = &flow->http->parser.head;
+	struct gateway_verdict verdict = flow_http_judge(flow, head);
+	struct flow_said said = flow_http_said(head);
+
+	account_arrive(flow->sandbox->account, RECORD_ATTEMPT_CONNECTION, 1);
+	if (verdict.verdict == VERDICT_ALLOWED && !recorder_ready(&flow->sandbox->gateway->recorder))
+		verdict = flow_verdict(VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, NULL);
+	if (verdict.verdict != VERDICT_ALLOWED || !flow_meter_next(flow, &verdict))
+		return flow_http_cut(flow, &verdict, true);
+	flow_record_close(flow, END_NEXT_HOST, VERDICT_ALLOWED, REASON_ALLOWED);
+	flow->began_us = flow_http_began_us(flow->http);
+	said.hello_us = flow_since_us(flow->began_us);
+	flow->verdict = verdict;
+	if (flow_record_open(flow, &said) < 0 ||
+	    loop_timer_set(flow->sandbox->gateway->loop, &flow->timer, GATEWAY_CONNECT_MS) < 0) {
+		flow_end(flow, END_ERROR, VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, true);
+		return FLOW_HTTP_OVER;
+	}
+	flow->http->pending = true;
+	return FLOW_HTTP_HELD;
+}
+
+/* The origin switched protocols: from here on the direction is spliced like any other. */
+static enum flow_http_turn
+flow_http_go_opaque(struct flow *flow)
+{
+	flow_buffer_to_prefix(flow);
+	flow->out.status = RELAY_READING;
+	free(flow->http);
+	flow->http = NULL;
+	return FLOW_HTTP_OVER;
+}
+
+/* RELAYING: parse on. What must wait until the ready bytes are written is met again in the next turn. */
+static enum flow_http_turn
+flow_http_parse(struct flow *flow)
+{
+	struct flow_http *http = flow->http;
+
+	for (;;) {
+		size_t used;
+		enum http_request_event event = flow_http_next(flow, &used);
+		bool same = event == HTTP_REQUEST_HEAD && name_equal(&http->parser.head.host.name, &flow->verdict.name);
+
+		if (same) {
+			http_request_accept(&http->parser);
+			loop_timer_stop(flow->sandbox->gateway->loop, &flow->timer);
+		}
+		if (event == HTTP_REQUEST_BODY || same) {
+			http->ready += used;
+			continue;
+		}
+		if (http->ready > 0)
+			return FLOW_HTTP_READY;
+		switch (event) {
+		case HTTP_REQUEST_MORE:
+		case HTTP_REQUEST_BODY:
+			return FLOW_HTTP_WANT;
+		case HTTP_REQUEST_HEAD:
+			return flow_http_next_host(flow);
+		case HTTP_REQUEST_HELD:
+			return FLOW_HTTP_HELD;
+		case HTTP_REQUEST_OPAQUE:
+			return flow_http_go_opaque(flow);
+		case HTTP_REQUEST_REJECTED:
+			return flow_http_fault(flow);
+		}
+	}
+}
+
+/* Write what is ready. READING when all of it went out. */
+static enum relay_status
+flow_http_flush(struct flow *flow)
+{
+	struct flow_http *http = flow->http;
+
+	while (http->ready > 0) {
+		size_t len = http->ready < flow->out.budget ? http->ready : (size_t)flow->out.budget;
+		ssize_t n;
+
+		if (len == 0) /* cut by the owner, after this turn */
+			return RELAY_WRITING;
+		n = send(flow->origin_fd, flow->in.bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n < 0 && errno == EAGAIN)
+			return RELAY_WRITING;
+		if (n < 0) {
+			flow->out.sys_errno = errno;
+			return RELAY_SINK_FAILED;
+		}
+		flow->out.bytes += (uint64_t)n;
+		if (flow->out.budget != UINT64_MAX)
+			flow->out.budget -= (uint64_t)n;
+		http->ready -= (size_t)n;
+		flow->in.len -= (size_t)n;
+		memmove(flow->in.bytes, flow->in.bytes + n, flow->in.len);
+	}
+	return RELAY_READING;
+}
+
+/* Take what the guest sent. READING when there is something new; FINISHED when FIN was passed on. */
+static enum relay_status
+flow_http_fill(struct flow *flow, bool *ret_more)
+{
+	size_t size = flow->in.len == flow->in.size ? flow->in.size * 2 : flow->in.size;
+	ssize_t n;
+
+	*ret_more = false;
+	size = size < FLOW_BUFFER_HTTP ? FLOW_BUFFER_HTTP : size > FLOW_BUFFER_HTTP_MAX ? FLOW_BUFFER_HTTP_MAX : size;
+	if (!flow_buffer_reserve(flow, size) && !flow_buffer_reserve(flow, FLOW_BUFFER_FIRST)) {
+		flow->out.sys_errno = ENOMEM;
+		return RELAY_SOURCE_FAILED;
+	}
+	n = recv(flow->guest_fd, flow->in.bytes + flow->in.len, flow->in.size - flow->in.len, MSG_DONTWAIT);
+	if (n > 0) {
+		flow->in.len += (size_t)n;
+		flow->http->read_us = clock_mono_us();
+		*ret_more = true;
+		return RELAY_READING;
+	}
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return RELAY_READING;
+	if (n < 0) {
+		flow->out.sys_errno = errno;
+		return RELAY_SOURCE_FAILED;
+	}
+	/* What is left is the beginning of a request that never became one: nothing may pass of it. */
+	flow_http_abandon(flow);
+	flow->out.eof = true;
+	if (shutdown(flow->origin_fd, SHUT_WR) < 0) {
+		flow->out.sys_errno = errno;
+		return RELAY_SINK_FAILED;
+	}
+	return RELAY_FINISHED;
+}
+
+/* A turn is over: an idle connection holds no buffer, and a later head has a deadline as the first had. */
+static void
+flow_http_rest(struct flow *flow)
+{
+	struct loop *loop = flow->sandbox->gateway->loop;
+	struct flow_http *http = flow->http;
+
+	if (!http_request_in_head(&http->parser, flow->in.len))
+		http->head_us = 0;
+	else if (http->head_us == 0)
+		http->head_us = http->read_us;
+	if (flow->in.len == 0 || flow->out.status == RELAY_FINISHED)
+		flow_buffer_free(flow);
+	if (http->pending)
+		return; /* the timer is the record's */
+	if (!http_request_in_head(&http->parser, flow->in.len) || flow->out.status != RELAY_READING)
+		loop_timer_stop(loop, &flow->timer);
+	else if (!loop_timer_armed(&flow->timer) && loop_timer_set(loop, &flow->timer, GATEWAY_HEAD_MS) < 0)
+		flow_end(flow, END_ERROR, VERDICT_ALLOWED, REASON_INTERNAL_ERROR, true);
+}
+
+void
+flow_http_late(struct flow *flow)
+{
+	struct gateway_verdict verdict =
+	    flow_verdict(VERDICT_DENIED, REASON_HTTP_MALFORMED, "request head not complete in time");
+
+	if (flow->http != NULL && !flow->http->pending) {
+		account_arrive(flow->sandbox->account, RECORD_ATTEMPT_CONNECTION, 1);
+		flow_http_cut(flow, &verdict, false);
+	} else {
+		flow_end(flow, END_ERROR, VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, true);
+	}
+}
+
+enum relay_status
+flow_http_pump(struct flow *flow)
+{
+	struct relay_way *out = &flow->out;
+	size_t turns = RELAY_TURN_BYTES / FLOW_BUFFER_HTTP;
+	bool more = true;
+
+	if (out->status == RELAY_FINISHED || flow->http->pending)
+		return out->status;
+	for (;;) {
+		enum flow_http_turn turn;
+
+		out->status = flow_http_flush(flow);
+		if (out->status != RELAY_READING)
+			break;
+		turn = flow_http_parse(flow);
+		if (turn == FLOW_HTTP_READY)
+			continue;
+		if (turn == FLOW_HTTP_OVER)
+			return out->status;
+		if (turn == FLOW_HTTP_HELD)
+			out->status = RELAY_HELD;
+		if (turn == FLOW_HTTP_HELD || !more || turns-- == 0)
+			break;
+		out->status = flow_http_fill(flow, &more);
+		if (out->status != RELAY_READING)
+			break;
+	}
+	flow_http_rest(flow);
+	return out->status;
+}
+
+void
+flow_http_resume(struct flow *flow)
+{
+	struct flow_http *http = flow->http;
+	size_t used;
+
+	if (http == NULL || !http->pending)
+		return;
+	loop_timer_stop(flow->sandbox->gateway->loop, &flow->timer);
+	http->pending = false;
+	if (flow_http_next(flow, &used) == HTTP_REQUEST_HEAD) {
+		http_request_accept(&http->parser);
+		http->ready += used;
+	}
+	flow_pump(flow, true, false);
+}
+
+bool
+flow_http_status(struct flow *flow)
+{
+	struct flow_http *http = flow->http;
+	char line[FLOW_HTTP_STATUS_LEN];
+	ssize_t n = recv(flow->origin_fd, line, sizeof(line), MSG_PEEK | MSG_DONTWAIT);
+	int low_water = n == (ssize_t)sizeof(line) ? 1 : (int)sizeof(line);
+	bool agrees = n > 0 && memcmp(line, flow_http_switched, (size_t)n) == 0;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	/* Half a status line: once, wait for all of it. A second time it is all there will be. */
+	if (agrees && n < (ssize_t)sizeof(line) && !http->status_partial) {
+		http->status_partial = true;
+		(void)setsockopt(flow->origin_fd, SOL_SOCKET, SO_RCVLOWAT, &low_water, sizeof(low_water));
+		return false;
+	}
+	if (http->status_partial) {
+		low_water = 1;
+		(void)setsockopt(flow->origin_fd, SOL_SOCKET, SO_RCVLOWAT, &low_water, sizeof(low_water));
+	}
+	http->status_awaited = false;
+	http_request_upgraded(&http->parser, agrees && n == (ssize_t)sizeof(line));
+	return true;
+}
+
+static const char *
+flow_http_status_text(const struct gateway_verdict *verdict)
+{
+	if (verdict->verdict != VERDICT_DENIED)
+		return "503 Service Unavailable";
+	return verdict->reason == REASON_HTTP_MALFORMED ? "400 Bad Request" : "403 Forbidden";
+}
+
+bool
+flow_http_answer(struct flow *flow, const struct gateway_verdict *verdict, const struct flow_said *said)
+{
+	bool bodiless = said->method != NULL && strcmp(said->method, "HEAD") == 0;
+	char host[256], body[1024], answer[2048];
+	int body_len, len;
+
+	escape_terminal(said->claim, said->claim_len, host, sizeof(host));
+	body_len = snprintf(body, sizeof(body), "postern refused this request%s%s: %s (%s)%s%s\n",
+	    host[0] == '\0' ? "" : " to ", host, reason_sentence(verdict->reason), reason_text(verdict->reason),
+	    verdict->detail == NULL ? "" : ": ", verdict->detail == NULL ? "" : verdict->detail);
+	len = snprintf(answer, sizeof(answer),
+	    "HTTP/1.1 %s\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n"
+	    "Postern-Reason: %s\r\n\r\n%s",
+	    flow_http_status_text(verdict), body_len, reason_text(verdict->reason), bodiless ? "" : body);
+	if (body_len < 0 || (size_t)body_len >= sizeof(body) || len < 0 || (size_t)len >= sizeof(answer))
+		return false;
+	/* An empty send buffer takes this whole. */
+	if (send(flow->guest_fd, answer, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL) != len)
+		return false;
+	if (shutdown(flow->guest_fd, SHUT_WR) < 0)
+		return false;
+	return loop_source_set(flow->sandbox->gateway->loop, &flow->guest, EPOLLIN) == 0;
+}

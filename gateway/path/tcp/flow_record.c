@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "gateway/path/tcp/flow.h"
+
+#include "base/clock.h"
+#include "gateway/path/tcp/http_head.h"
+
+#include <assert.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+struct gateway_verdict
+flow_verdict(enum verdict verdict, enum reason reason, const char *detail)
+{
+	return (struct gateway_verdict){.verdict = verdict,
+	    .reason = reason,
+	    .rule = SNAPSHOT_NO_RULE,
+	    .source = NAME_SOURCE_NONE,
+	    .detail = detail};
+}
+
+struct gateway_verdict
+flow_judge(struct sandbox *sandbox, const struct flow_ends *ends, const struct name *claim, enum name_source source,
+    enum reason missing)
+{
+	struct gateway_verdict verdict = gateway_judge(
+	    sandbox, &ends->dst, IPPROTO_TCP, ends->dport, claim, claim == NULL ? NAME_SOURCE_NONE : source);
+	struct decision by_addr;
+
+	if (claim != NULL)
+		return verdict;
+	/* A lease alone proves nothing where the guest could have said the name and did not (CASES D-01). */
+	if (verdict.verdict == VERDICT_ALLOWED && verdict.source != NAME_SOURCE_CIDR) {
+		by_addr = snapshot_decide_addr(sandbox->policy, &ends->dst, IPPROTO_TCP, ends->dport, clock_real_us());
+		if (by_addr.verdict != VERDICT_ALLOWED)
+			return flow_verdict(VERDICT_DENIED, missing, NULL);
+		verdict.source = NAME_SOURCE_CIDR;
+		verdict.rule = by_addr.rule;
+		verdict.name = (struct name){0};
+		verdict.dns_us = 0;
+	}
+	if (verdict.verdict == VERDICT_DENIED &&
+	    (verdict.reason == REASON_NO_RULE || verdict.reason == REASON_NOT_LEASED))
+		return flow_verdict(VERDICT_DENIED, missing, NULL);
+	return verdict;
+}
+
+static_assert(sizeof(((struct record_flow *)NULL)->alpn) == sizeof(((struct tls_hello *)NULL)->alpn), "copied whole");
+static_assert(RECORD_JA4_MAX >= JA4_MAX, "room for a fingerprint");
+
+int64_t
+flow_since_us(int64_t began_us)
+{
+	int64_t us = clock_mono_us() - began_us;
+
+	return us < 1 ? 1 : us;
+}
+
+static void
+flow_record_said(struct record_flow *record, const struct flow_said *said)
+{
+	size_t len = said->claim_len < RECORD_NAME_MAX ? said->claim_len : RECORD_NAME_MAX - 1;
+
+	record->flags |= said->flags;
+	if (said->hello != NULL) {
+		memcpy(record->alpn, said->hello->alpn, sizeof(record->alpn));
+		memcpy(record->ja4, said->hello->ja4, sizeof(said->hello->ja4));
+		record->tls_version = said->hello->version;
+	}
+	/* A refused head may have ended before its method did. */
+	if (said->method != NULL && http_head_is_token((uint8_t)said->method[0]))
+		snprintf(record->http_method, sizeof(record->http_method), "%.*s", RECORD_METHOD_MAX - 1, said->method);
+	record->hello_us = said->hello_us;
+	if (record->verdict == VERDICT_ALLOWED || len == 0)
+		return;
+	memset(record->name, 0, sizeof(record->name));
+	memcpy(record->name, said->claim, len);
+	record->name_len = (uint16_t)len;
+	record->name_source = NAME_SOURCE_CLAIM;
+}
+
+void
+flow_record_refused(struct sandbox *sandbox, const struct flow_ends *ends, const struct gateway_verdict *verdict,
+    const struct flow_said *said)
+{
+	struct record record;
+
+	if (proxy_counts_refusal(sandbox, ends, verdict->verdict, verdict->reason))
+		return;
+	gateway_flow_record(sandbox, &record, &ends->src, ends->sport, &ends->dst, ends->dport, IPPROTO_TCP, verdict);
+	flow_record_said(&record.flow, said);
+	/* When even the reserve is full the refusal stands without a record: the account tells. */
+	(void)account_send(sandbox->account, &record, 0, NULL);
+}
+
+/* How it stands: for a record of progress, and, with an end, for the last one. */
+static struct record_close
+flow_record_count(const struct flow *flow)
+{
+	struct flow_segments now = flow->segments;
+
+	(void)flow_count_segments(flow->guest_fd, &now);
+	return (struct record_close){.id = flow->record_id,
+	    .ts_us = clock_real_us(),
+	    .bytes_out = flow->out.bytes,
+	    .bytes_in = flow->back.bytes,
+	    .packets_out = now.out - flow->segments.out,
+	    .packets_in = now.in - flow->segments.in,
+	    .duration_us = clock_mono_us() - flow->opened_us,
+	    .connect_us = flow->connect_us,
+	    .first_byte_us = flow->first_byte_us,
+	    .up_src = flow->up_src,
+	    .up_sport = flow->up_sport};
+}
+
+static uint64_t
+flow_progress_count(struct progress *progress)
+{
+	const struct flow *flow = loop_owner(progress, struct flow, progress);
+
+	return flow->out.bytes + flow->back.bytes;
+}
+
+static void
+flow_progress_tell(struct progress *progress)
+{
+	const struct flow *flow = loop_owner(progress, struct flow, progress);
+	struct record record = {.kind = RECORD_PROGRESS, .close = flow_record_count(flow)};
+
+	record.close.verdict = VERDICT_ALLOWED;
+	record.close.reason = REASON_ALLOWED;
+	(void)account_send(flow->sandbox->account, &record, 0, NULL);
+}
+
+int
+flow_record_open(struct flow *flow, const struct flow_said *said)
+{
+	const struct flow_ends *ends = &flow->ends;
+	struct record record;
+	int rc;
+
+	gateway_flow_record(
+	    flow->sandbox, &record, &ends->src, ends->sport, &ends->dst, ends->dport, IPPROTO_TCP, &flow->verdict);
+	flow_record_said(&record.flow, said);
+	flow->durable = false;
+	rc = account_send(flow->sandbox->account, &record, 0, &flow->wait);
+	if (rc < 0)
+		return rc;
+	flow->record_id = record.flow.id;
+	flow->opened_us = clock_mono_us();
+	flow->progress.count = flow_progress_count;
+	flow->progress.tell = flow_progress_tell;
+	progress_add(flow->sandbox->gateway, &flow->progress);
+	return 0;
+}
+
+void
+flow_record_close(struct flow *flow, enum end_reason end, enum verdict verdict, enum reason reason)
+{
+	struct record record = {.kind = RECORD_FLOW_CLOSE};
+	enum reason ignored; /* it is over anyway */
+
+	if (flow->record_id == 0)
+		return;
+	progress_remove(flow->sandbox->gateway, &flow->progress);
+	record.close = flow_record_count(flow);
+	record.close.end = (uint8_t)end;
+	record.close.reason = (uint8_t)reason;
+	record.close.verdict = (uint8_t)verdict;
+	(void)account_send(flow->sandbox->account, &record, 0, NULL);
+	(void)meter_count(flow->sandbox, &flow->ticket, flow->out.bytes, flow->back.bytes, &ignored);
+	flow->record_id = 0;
+	flow->segments.out += (uint32_t)record.close.packets_out;
+	flow->segments.in += (uint32_t)record.close.packets_in;
+	flow->connect_us = flow->first_byte_us = 0;
+	flow->out.bytes = flow->back.bytes = 0;
+	flow->ticket.out = flow->ticket.in = 0;
+}
+
+bool
+flow_still_allowed(const struct flow *flow)
+{
+	const struct snapshot *policy = flow->sandbox->policy;
+	const struct name *name = &flow->verdict.name;
+	int64_t now_us = clock_real_us();
+	struct decision by_addr =
+	    gateway_decide_addr(flow->sandbox, &flow->ends.dst, IPPROTO_TCP, flow->ends.dport, now_us);
+	struct decision by_name;
+
+	if ((flow->flags & RECORD_FLAG_ECH) != 0 && snapshot_ech(policy) == POLICY_ECH_DENY)
+		return false;
+	if (by_addr.verdict != VERDICT_ALLOWED && by_addr.reason != REASON_NO_RULE)
+		return false;
+	if (name->len == 0)
+		return by_addr.verdict == VERDICT_ALLOWED;
+	by_name = snapshot_decide_host(policy, name, IPPROTO_TCP, flow->ends.dport, now_us);
+	if (gateway_learns(&by_name, IPPROTO_TCP) && flow->verdict.source != NAME_SOURCE_CIDR)
+		return true;
+	if (by_name.verdict != VERDICT_ALLOWED && by_name.reason != REASON_NO_RULE)
+		return false;
+	/* A name that was never proven does not begin to count because a rule now names it. */
+	if (flow->verdict.source == NAME_SOURCE_CIDR)
+		return by_addr.verdict == VERDICT_ALLOWED;
+	return by_name.verdict == VERDICT_ALLOWED || by_addr.verdict == VERDICT_ALLOWED;
+}

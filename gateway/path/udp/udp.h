@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The UDP relay's own state: gateway/path/udp/udp.c (a sandbox's ports) and gateway/path/udp/udp_flow.c (one flow) share it. */
+#ifndef POSTERN_GATEWAY_UDP_H
+#define POSTERN_GATEWAY_UDP_H
+
+#include "gateway/path/gateway.h"
+#include "gateway/path/count/meter.h"
+#include "gateway/path/count/tally.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+/* Live flows of one sandbox; more are refused with limit_connections. */
+#define UDP_FLOWS_MAX 256
+#define UDP_BUCKETS 64
+/* New flows: a burst of this many, then UDP_OPEN_PER_S; more are refused with limit_rate. A flow whose origin answers
+ * with an ICMP error ends at once, so UDP_FLOWS_MAX alone does not bound how many records a guest can cause. */
+#define UDP_OPEN_BURST 512
+#define UDP_OPEN_PER_S 64
+/* Held while a flow's record is not durable; more is dropped, as a full socket buffer would. */
+#define UDP_HELD_MAX 8
+#define UDP_HELD_BYTES_MAX 16384
+/* A flow ends after this much quiet: once answered, and while it was never answered. */
+#define UDP_IDLE_MS 60000
+#define UDP_UNANSWERED_MS 30000
+/* A live flow's kernel element is renewed for this long, seconds, when less than half of it is left: more than two
+ * looks, which come at least every UDP_IDLE_MS, and LEASE_GRACE_S. */
+#define UDP_KEEP_S 240
+/* Datagrams read from one socket for one event. */
+#define UDP_BATCH_MAX 32
+/* Kinds of refusals kept per sandbox and reason (gateway/path/count/tally.h). */
+#define UDP_REFUSALS_MAX 64
+/* The largest payload there is, and one byte to see that it is not larger. */
+#define UDP_DATAGRAM_MAX 65536
+
+/* One relay socket in the sandbox's namespace. */
+struct udp_socket {
+	struct loop_source source; /* fd owned; -1: none */
+	struct udp_port *port;
+};
+
+struct udp_port {
+	struct udp_port *next;
+	struct udp_relay *relay;
+	struct udp_socket sockets[2]; /* IPv4, IPv6 */
+	uint16_t port;
+	struct loop_deferred deferred; /* frees */
+};
+
+/* Everything that tells one flow from another; compared as bytes. */
+struct udp_key {
+	struct addr src, dst;
+	uint16_t sport, dport;
+};
+static_assert(sizeof(struct udp_key) == 2 * sizeof(struct addr) + 4, "struct udp_key must have no padding");
+
+enum udp_state {
+	UDP_HELD,  /* the record is on its way to the disk: datagrams wait in held; ends by OPEN or CLOSED */
+	UDP_OPEN,  /* durable: datagrams pass */
+	UDP_CLOSED /* unlinked, sources and descriptors gone, waits for the end of the round to be freed */
+};
+
+struct udp_flow {
+	struct udp_flow *next_in_bucket;
+	struct udp_relay *relay;
+	struct udp_socket *guest;     /* answers leave through it */
+	struct sockaddr_storage peer; /* the guest, with the scope of a link-local address */
+	socklen_t peer_len;
+	struct udp_key key;
+	enum udp_state state;
+	struct loop_source source;     /* upstream socket, connected, owned */
+	struct loop_timer timer;       /* idle */
+	struct recorder_wait wait;     /* for the opening record */
+	struct loop_deferred deferred; /* frees */
+	struct udp_held *held, **held_tail;
+	size_t held_count, held_bytes;
+	uint64_t id;                      /* of the record */
+	int64_t opened_us;                /* clock_mono_us */
+	int64_t last_ms;                  /* last datagram either way */
+	uint64_t bytes_out, bytes_in;     /* payload passed on */
+	uint64_t packets_out, packets_in; /* datagrams passed on */
+	int64_t first_byte_us;            /* from opened_us to the first answer; 0: none yet */
+	struct addr up_src;               /* our own end of the upstream socket */
+	uint16_t up_sport;
+	struct progress progress;
+	struct meter_ticket ticket;
+	bool answered;
+	struct name name; /* proven name; len 0 when an address rule allowed it */
+};
+
+struct udp_relay {
+	struct sandbox *sandbox; /* NULL once detached */
+	struct loop *loop;
+	struct udp_port *ports;
+	struct udp_flow *buckets[UDP_BUCKETS];
+	size_t flow_count;
+	struct tally refusals;
+	int64_t tokens_milli;          /* new flows that may begin, in thousandths */
+	int64_t tokens_ms;             /* when they were last counted */
+	struct loop_deferred deferred; /* frees */
+};
+
+struct udp_datagram {
+	const uint8_t *bytes;
+	size_t len;
+};
+
+struct udp_flow *udp_flow_find(struct udp_relay *relay, const struct udp_key *key);
+
+/* Judge a new flow and open it holding its first datagram, or count the refusal. */
+void udp_flow_open(struct udp_socket *guest, const struct udp_key *key, const struct sockaddr_storage *peer,
+    socklen_t peer_len, struct udp_datagram datagram);
+
+/* A datagram of the guest for a flow: pass on, hold or drop. May close the flow. */
+void udp_flow_forward(struct udp_flow *flow, struct udp_datagram datagram);
+
+/* End a flow: close its record, release what it holds; its memory goes at the end of the round. */
+void udp_flow_close(struct udp_flow *flow, enum end_reason end, enum verdict verdict, enum reason reason);
+
+/* Count a refusal by kind. end: END_REFUSED or END_CONNECT_FAILED. */
+void udp_refuse(
+    struct udp_relay *relay, const struct udp_key *key, const struct gateway_verdict *verdict, enum end_reason end);
+
+/* Send a datagram to the guest from the address it had addressed. Returns 0 or -errno. */
+int udp_answer(const struct udp_flow *flow, struct udp_datagram datagram);
+
+#endif

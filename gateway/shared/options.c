@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "gateway/shared/options.h"
+
+#include "base/paths.h"
+#include "policy/text/quantity.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define OPTIONS_RESOLV_CONF "/etc/resolv.conf"
+#define OPTIONS_GATEWAYS_DEFAULT_MAX 4
+#define OPTIONS_RETAIN_DEFAULT_S (90u * 24 * 3600)
+#define OPTIONS_RETAIN_BYTES_DEFAULT (10ull << 30)
+/* Beneath this an ordinary query of the log would stop everything. */
+#define OPTIONS_WAL_LIMIT_MIN (4ull << 20)
+/* Less would drop what was just written. */
+#define OPTIONS_RETAIN_BYTES_MIN (1ull << 20)
+
+/* One row an option: how it is written, what it does to struct options, what --help says. */
+struct option_row {
+	const char *name;
+	const char *argument; /* NULL: takes none; "" and no help: for the keeper's children, or for tests, only */
+	int (*set)(struct options *options, const char *value, struct error *err);
+	const char *help;
+};
+
+static int
+options_number(const char *value, unsigned long max, unsigned long *ret_number)
+{
+	char *end;
+	unsigned long number;
+
+	errno = 0;
+	number = strtoul(value, &end, 10);
+	if (errno != 0 || *end != '\0' || value[0] < '0' || value[0] > '9' || number > max)
+		return -1;
+	*ret_number = number;
+	return 0;
+}
+
+static int
+options_dir(const char **ret_dir, const char *what, const char *value, struct error *err)
+{
+	if (value[0] != '/' || strlen(value) > 200)
+		return error_set(err, ERROR_USAGE, "%s %s: give an absolute path of at most 200 bytes", what, value);
+	*ret_dir = value;
+	return 0;
+}
+
+static int
+options_set_runtime_dir(struct options *options, const char *value, struct error *err)
+{
+	return options_dir(&options->runtime_dir, "--runtime-dir", value, err);
+}
+
+static int
+options_set_state_dir(struct options *options, const char *value, struct error *err)
+{
+	return options_dir(&options->state_dir, "--state-dir", value, err);
+}
+
+static int
+options_set_netns_dir(struct options *options, const char *value, struct error *err)
+{
+	return options_dir(&options->netns_dir, "--netns-dir", value, err);
+}
+
+static int
+options_set_organisation(struct options *options, const char *value, struct error *err)
+{
+	return options_dir(&options->organisation, "--organisation", value, err);
+}
+
+static int
+options_set_preset_dir(struct options *options, const char *value, struct error *err)
+{
+	return options_dir(&options->preset_dir, "--preset-dir", value, err);
+}
+
+static int
+options_set_country_db(struct options *options, const char *value, struct error *err)
+{
+	return options_dir(&options->geo_files[GEO_COUNTRY], "--country-db", value, err);
+}
+
+static int
+options_set_asn_db(struct options *options, const char *value, struct error *err)
+{
+	return options_dir(&options->geo_files[GEO_ASN], "--asn-db", value, err);
+}
+
+static int
+options_set_gateway_user(struct options *options, const char *value, struct error *err)
+{
+	(void)err;
+	options->gateway_user = value;
+	return 0;
+}
+
+static int
+options_set_audit_user(struct options *options, const char *value, struct error *err)
+{
+	(void)err;
+	options->audit_user = value;
+	return 0;
+}
+
+static int
+options_set_control_user(struct options *options, const char *value, struct error *err)
+{
+	(void)err;
+	options->control_user = value;
+	return 0;
+}
+
+static int
+options_set_group(struct options *options, const char *value, struct error *err)
+{
+	(void)err;
+	options->group = value;
+	return 0;
+}
+
+static int
+options_set_gateways(struct options *options, const char *value, struct error *err)
+{
+	unsigned long number;
+
+	if (options_number(value, MSG_GATEWAYS_MAX, &number) < 0 || number == 0)
+		return error_set(
+		    err, ERROR_USAGE, "--gateways %s: give a number from 1 to %d", value, MSG_GATEWAYS_MAX);
+	options->gateways = (unsigned int)number;
+	return 0;
+}
+
+/* "1.2.3.4", "1.2.3.4:5353", "2600::1", "[2600::1]:53". */
+static int
+options_parse_resolver(const char *value, struct gateway_resolver *ret_resolver)
+{
+	const char *colon = strrchr(value, ':');
+	size_t len = strlen(value);
+	unsigned long port = 53;
+
+	if (value[0] == '[') {
+		const char *close = strchr(value, ']');
+
+		if (close == NULL ||
+		    (close[1] != '\0' && (close[1] != ':' || options_number(close + 2, 65535, &port) < 0)))
+			return -1;
+		value++;
+		len = (size_t)(close - value);
+	} else if (colon != NULL && strchr(value, ':') == colon) {
+		if (options_number(colon + 1, 65535, &port) < 0)
+			return -1;
+		len = (size_t)(colon - value);
+	}
+	if (port == 0 || !addr_parse(value, len, &ret_resolver->addr))
+		return -1;
+	ret_resolver->port = (uint16_t)port;
+	return 0;
+}
+
+static int
+options_set_resolver(struct options *options, const char *value, struct error *err)
+{
+	if (options->resolver_count == GATEWAY_RESOLVERS_MAX)
+		return error_set(err, ERROR_USAGE, "--resolver %s: at most %d resolvers", value, GATEWAY_RESOLVERS_MAX);
+	if (options_parse_resolver(value, &options->resolvers[options->resolver_count]) < 0)
+		return error_set(
+		    err, ERROR_USAGE, "--resolver %s: give ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT", value);
+	options->resolver_count++;
+	return 0;
+}
+
+static int
+options_set_exit_idle(struct options *options, const char *value, struct error *err)
+{
+	unsigned long number;
+
+	if (options_number(value, 86400, &number) < 0 || number == 0)
+		return error_set(err, ERROR_USAGE, "--exit-idle %s: give seconds from 1 to 86400", value);
+	options->exit_idle_s = (unsigned int)number;
+	return 0;
+}
+
+static int
+options_set_retain_for(struct options *options, const char *value, struct error *err)
+{
+	options->retain_s = 0;
+	if (strcmp(value, "forever") == 0 ||
+	    (quantity_parse_duration(value, strlen(value), UINT32_MAX, &options->retain_s) && options->retain_s > 0))
+		return 0;
+	return error_set(err, ERROR_USAGE, "--retain-for %s: give a duration such as 90d or 12h, or forever", value);
+}
+
+static int
+options_set_wal_limit(struct options *options, const char *value, struct error *err)
+{
+	if (quantity_parse_size(value, strlen(value), INT64_MAX, &options->wal_limit) &&
+	    options->wal_limit >= OPTIONS_WAL_LIMIT_MIN)
+		return 0;
+	return error_set(err, ERROR_USAGE, "--wal-limit %s: give a size such as 1GiB, at least 4MiB", value);
+}
+
+static int
+options_set_retain_size(struct options *options, const char *value, struct error *err)
+{
+	options->retain_bytes = 0;
+	if (strcmp(value, "unlimited") == 0)
+		return 0;
+	if (!quantity_parse_size(value, strlen(value), INT64_MAX, &options->retain_bytes) ||
+	    options->retain_bytes < OPTIONS_RETAIN_BYTES_MIN)
+		return error_set(err, ERROR_USAGE,
+		    "--retain-size %s: give a size such as 10GiB, at least 1MiB, or unlimited", value);
+	return 0;
+}
+
+static int
+options_set_deny_env(struct options *options, const char *value, struct error *err)
+{
+	(void)options;
+	if (!addr_never_env(value))
+		return error_set(err, ERROR_USAGE, "--deny-env %s: known platforms are gcp, ibm, equinix", value);
+	return 0;
+}
+
+static int
+options_set_role(struct options *options, const char *value, struct error *err)
+{
+	(void)err;
+	options->role = value;
+	return 0;
+}
+
+static int
+options_fd(int *ret_fd, const char *what, const char *value, struct error *err)
+{
+	unsigned long number;
+
+	/* As high as there are: the keeper of a large fleet has thousands open when it starts a role again. */
+	if (options_number(value, INT_MAX, &number) < 0)
+		return error_set(err, ERROR_USAGE, "%s %s: give the number of an open descriptor", what, value);
+	*ret_fd = (int)number;
+	return 0;
+}
+
+static int
+options_set_role_fd(struct options *options, const char *value, struct error *err)
+{
+	return options_fd(&options->role_fd, "--role-fd", value, err);
+}
+
+static int
+options_set_country_fd(struct options *options, const char *value, struct error *err)
+{
+	return options_fd(&options->geo_fds[GEO_COUNTRY], "--country-fd", value, err);
+}
+
+static int
+options_set_asn_fd(struct options *options, const char *value, struct error *err)
+{
+	return options_fd(&options->geo_fds[GEO_ASN], "--asn-fd", value, err);
+}
+
+static int
+options_set_epoch(struct options *options, const char *value, struct error *err)
+{
+	unsigned long number;
+
+	if (options_number(value, UINT32_MAX, &number) < 0)
+		return error_set(err, ERROR_USAGE, "--epoch %s: give a number below 2^32", value);
+	options->epoch = number;
+	return 0;
+}
+
+static int
+options_set_progress_ms(struct options *options, const char *value, struct error *err)
+{
+	unsigned long number;
+
+	if (options_number(value, 86400000, &number) < 0 || number == 0)
+		return error_set(err, ERROR_USAGE, "--progress-ms %s: give milliseconds from 1 to 86400000", value);
+	options->progress_ms = (int64_t)number;
+	return 0;
+}
+
+static int
+options_set_probe(struct options *options, const char *value, struct error *err)
+{
+	(void)value;
+	(void)err;
+	options->probe = true;
+	return 0;
+}
+
+static int
+options_set_version(struct options *options, const char *value, struct error *err)
+{
+	(void)options;
+	(void)value;
+	(void)err;
+	puts("posternd " POSTERN_VERSION);
+	exit(0);
+}
+
+static int options_set_help(struct options *options, const char *value, struct error *err);
+
+static const struct option_row option_rows[] = {
+    {"resolver", "ADDR[:PORT]", options_set_resolver,
+	"upstream DNS resolver; may be repeated (default: " OPTIONS_RESOLV_CONF ")"},
+    {"gateways", "N", options_set_gateways, "gateway processes, 1 to 16 (default: one per core, at most 4)"},
+    {"deny-env", "PLATFORM", options_set_deny_env, "refuse a cloud's internal ranges too: gcp, ibm, equinix"},
+    {"exit-idle", "SECONDS", options_set_exit_idle, "stop after this long without a sandbox (default: never)"},
+    {"retain-for", "DURATION", options_set_retain_for, "drop records older than this (default: 90d), or forever"},
+    {"retain-size", "SIZE", options_set_retain_size, "drop the oldest beyond this size (default: 10GiB), or unlimited"},
+    {"wal-limit", "SIZE", options_set_wal_limit,
+	"refuse when a reader keeps the log's -wal growing to this (default: 1GiB)"},
+    {"organisation", "FILE", options_set_organisation,
+	"policy under every sandbox's (default: /etc/postern/organisation.yaml, if there)"},
+    {"preset-dir", "DIR", options_set_preset_dir, "where presets are looked up (default: /usr/share/postern/presets)"},
+    {"country-db", "FILE", options_set_country_db,
+	"database of countries, .mmdb: for rules by country and for the log"},
+    {"asn-db", "FILE", options_set_asn_db, "database of networks (ASN), .mmdb: for rules by asn and for the log"},
+    {"runtime-dir", "DIR", options_set_runtime_dir, "control socket and lock (default: /run/postern)"},
+    {"state-dir", "DIR", options_set_state_dir, "sandboxes, policies, audit/audit.db (default: /var/lib/postern)"},
+    {"netns-dir", "DIR", options_set_netns_dir, "where namespaces get their names (default: /run/netns)"},
+    {"gateway-user", "USER", options_set_gateway_user, "uid of the gateways (default: postern-gateway)"},
+    {"audit-user", "USER", options_set_audit_user, "uid of the auditor (default: postern-audit)"},
+    {"control-user", "USER", options_set_control_user, "uid of the control role (default: postern-control)"},
+    {"group", "GROUP", options_set_group, "may use the control socket and read the log (default: postern)"},
+    {"probe", NULL, options_set_probe, "say whether this kernel has what postern needs, and exit"},
+    {"version", NULL, options_set_version, "print the version and exit"},
+    {"help", NULL, options_set_help, "print this and exit"},
+    {"role", "", options_set_role, NULL},
+    {"role-fd", "", options_set_role_fd, NULL},
+    {"epoch", "", options_set_epoch, NULL},
+    {"country-fd", "", options_set_country_fd, NULL},
+    {"asn-fd", "", options_set_asn_fd, NULL},
+    {"progress-ms", "", options_set_progress_ms, NULL},
+};
+#define OPTION_ROWS (sizeof(option_rows) / sizeof(option_rows[0]))
+
+static int
+options_set_help(struct options *options, const char *value, struct error *err)
+{
+	(void)options;
+	(void)value;
+	(void)err;
+	puts("usage: posternd [OPTION]...\n"
+	     "The daemon of postern: attaches sandboxes, decides by name what they reach, records every attempt.\n");
+	for (size_t i = 0; i < OPTION_ROWS; i++) {
+		const struct option_row *row = &option_rows[i];
+		char left[48];
+
+		if (row->help == NULL)
+			continue;
+		snprintf(left, sizeof(left), "--%s%s%s", row->name, row->argument != NULL ? " " : "",
+		    row->argument != NULL ? row->argument : "");
+		printf("  %-24s  %s\n", left, row->help);
+	}
+	puts("\nStarted by an ordinary user it runs rootless: see posternd(8).");
+	exit(0);
+}
+
+static int
+options_read_arguments(struct options *options, int argc, char **argv, struct error *err)
+{
+	struct option longs[OPTION_ROWS + 1] = {{0}};
+	int index, c;
+
+	for (size_t i = 0; i < OPTION_ROWS; i++) {
+		longs[i].name = option_rows[i].name;
+		longs[i].has_arg = option_rows[i].argument != NULL ? required_argument : no_argument;
+	}
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":", longs, &index)) == 0)
+		if (option_rows[index].set(options, optarg, err) < 0)
+			return -1;
+	if (c == ':')
+		return error_set(err, ERROR_USAGE, "%s wants an argument; see posternd --help", argv[optind - 1]);
+	if (c != -1)
+		return error_set(err, ERROR_USAGE, "unknown option %s; see posternd --help", argv[optind - 1]);
+	if (optind < argc)
+		return error_set(err, ERROR_USAGE, "unexpected argument %s; see posternd --help", argv[optind]);
+	return 0;
+}
+
+static void
+options_read_resolv_conf(struct options *options)
+{
+	FILE *file = fopen(OPTIONS_RESOLV_CONF, "re");
+	char line[512], word[256];
+
+	while (file != NULL && fgets(line, sizeof(line), file) != NULL &&
+	    options->resolver_count < GATEWAY_RESOLVERS_MAX) {
+		struct gateway_resolver *resolver = &options->resolvers[options->resolver_count];
+
+		if (sscanf(line, " nameserver %255s", word) == 1 && options_parse_resolver(word, resolver) == 0)
+			options->resolver_count++;
+	}
+	if (file != NULL)
+		fclose(file);
+}
+
+static int
+options_user(const char *name, const char *option, uid_t *ret_uid, struct error *err)
+{
+	unsigned long number;
+	struct passwd *user;
+
+	if (options_number(name, UINT32_MAX - 1, &number) == 0) {
+		*ret_uid = (uid_t)number;
+	} else {
+		user = getpwnam(name);
+		if (user == NULL)
+			return error_set(err, ERROR_NOT_FOUND,
+			    "user %s does not exist: run systemd-sysusers, or name another one with --%s", name,
+			    option);
+		*ret_uid = user->pw_uid;
+	}
+	if (*ret_uid == 0)
+		return error_set(err, ERROR_USAGE, "--%s %s: the role must not run as root", option, name);
+	return 0;
+}
+
+static int
+options_resolve_users(struct options *options, struct error *err)
+{
+	unsigned long number;
+	struct group *group;
+
+	if (options->rootless) {
+		options->gateway_uid = options->audit_uid = options->control_uid = geteuid();
+		options->group_gid = getegid();
+		return 0;
+	}
+	if (options_user(options->gateway_user, "gateway-user", &options->gateway_uid, err) < 0 ||
+	    options_user(options->audit_user, "audit-user", &options->audit_uid, err) < 0 ||
+	    options_user(options->control_user, "control-user", &options->control_uid, err) < 0)
+		return -1;
+	if (options->gateway_uid == options->audit_uid || options->gateway_uid == options->control_uid ||
+	    options->audit_uid == options->control_uid)
+		return error_set(
+		    err, ERROR_USAGE, "--gateway-user, --audit-user and --control-user must be three different users");
+	if (options_number(options->group, UINT32_MAX - 1, &number) == 0) {
+		options->group_gid = (gid_t)number;
+		return 0;
+	}
+	group = getgrnam(options->group);
+	if (group == NULL)
+		return error_set(err, ERROR_NOT_FOUND,
+		    "group %s does not exist: run systemd-sysusers, or name another one with --group", options->group);
+	options->group_gid = group->gr_gid;
+	return 0;
+}
+
+int
+options_read(struct options *options, int argc, char **argv, struct error *err)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+	memset(options, 0, sizeof(*options));
+	options->rootless = geteuid() != 0;
+	options->runtime_dir = paths_own_runtime_dir();
+	options->state_dir = paths_own_state_dir();
+	options->netns_dir = "/run/netns";
+	options->geo_files[GEO_COUNTRY] = paths_country_db();
+	options->geo_files[GEO_ASN] = paths_asn_db();
+	options->gateway_user = "postern-gateway";
+	options->audit_user = "postern-audit";
+	options->control_user = "postern-control";
+	options->group = "postern";
+	options->retain_s = OPTIONS_RETAIN_DEFAULT_S;
+	options->retain_bytes = OPTIONS_RETAIN_BYTES_DEFAULT;
+	options->gateways = cores < 1              ? 1
+	    : cores > OPTIONS_GATEWAYS_DEFAULT_MAX ? OPTIONS_GATEWAYS_DEFAULT_MAX
+						   : (unsigned int)cores;
+	if (options_read_arguments(options, argc, argv, err) < 0)
+		return -1;
+	if (options->rootless)
+		options->netns_dir = NULL;
+	if (options->resolver_count == 0)
+		options_read_resolv_conf(options);
+	if (options->resolver_count == 0)
+		return error_set(
+		    err, ERROR_USAGE, "no resolver: " OPTIONS_RESOLV_CONF " names none; give --resolver ADDRESS");
+	return options->probe ? 0 : options_resolve_users(options, err);
+}
+
+int
+options_open_geo(const struct options *options, struct geo *ret_geo, struct error *err)
+{
+	for (size_t kind = 0; kind < GEO_KIND_MAX; kind++) {
+		const char *file = options->geo_files[kind] == NULL ? "?" : options->geo_files[kind];
+
+		if (options->geo_fds[kind] == 0)
+			continue;
+		if (geo_open(ret_geo, (enum geo_kind)kind, options->geo_fds[kind], file, err) < 0)
+			return -1;
+		close(options->geo_fds[kind]);
+	}
+	return 0;
+}
