@@ -134,12 +134,12 @@ ingress_add_table(struct nft_batch *batch, const struct tap_config *config)
 	nft_batch_table(batch);
 	nft_batch_counter(batch, refuse_counter_name(TAP_COUNTER_SPOOFED));
 	refuse_add_chain(batch, refuse_chain(TAP_COUNTER_SPOOFED), TAP_COUNTER_SPOOFED);
-	nft_batch_verdict(batch, refuse_chain(TAP_COUNTER_SPOOFED), NF_DROP, NULL);
+	nft_rule_verdict_all(batch, refuse_chain(TAP_COUNTER_SPOOFED), NF_DROP, NULL);
 	nft_batch_base_chain(batch, "ingress", NF_NETDEV_INGRESS, INGRESS_PRIORITY, NF_DROP, tap_device(config));
 	ingress_add_frame_rules(batch, config);
 	ingress_add_arp_rules(batch, config);
 	if (tap_has_ipv6(config))
 		ingress_add_router_rules(batch);
 	ingress_add_chatter_rules(batch, config);
-	nft_batch_verdict(batch, "ingress", NF_ACCEPT, NULL);
+	nft_rule_verdict_all(batch, "ingress", NF_ACCEPT, NULL);
 }

@@ -133,7 +133,7 @@ void nft_rule_verdict(struct nft_rule *rule, int verdict, const char *chain);
 /* nft_rule_verdict and nft_rule_end. */
 void nft_rule_finish(struct nft_rule *rule, int verdict, const char *chain);
 /* A rule that matches all. */
-void nft_batch_verdict(struct nft_batch *batch, const char *in_chain, int verdict, const char *chain);
+void nft_rule_verdict_all(struct nft_batch *batch, const char *in_chain, int verdict, const char *chain);
 
 /* Ask for a dump (NFT_MSG_GET*) of a family (NFPROTO_UNSPEC: all) and hand each answer to the callback, which returns
  * MNL_CB_OK to go on. fill (may be NULL) adds attributes to the request. A dump during which the ruleset changed gives

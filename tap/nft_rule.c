@@ -279,7 +279,7 @@ nft_rule_finish(struct nft_rule *rule, int verdict, const char *chain)
 }
 
 void
-nft_batch_verdict(struct nft_batch *batch, const char *in_chain, int verdict, const char *chain)
+nft_rule_verdict_all(struct nft_batch *batch, const char *in_chain, int verdict, const char *chain)
 {
 	struct nft_rule rule = nft_rule_start(batch, in_chain);
 

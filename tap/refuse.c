@@ -79,7 +79,7 @@ refuse_add_answer(struct nft_batch *batch)
 	nft_rule_reject(&rule, NFT_REJECT_ICMPX_UNREACH, NFT_REJECT_ICMPX_ADMIN_PROHIBITED);
 	nft_rule_end(&rule);
 
-	nft_batch_verdict(batch, "answer", NF_DROP, NULL);
+	nft_rule_verdict_all(batch, "answer", NF_DROP, NULL);
 }
 
 void
@@ -92,13 +92,13 @@ refuse_add_all(struct nft_batch *batch)
 		refuse_add_chain(batch, refuse_classes[i].chain, (enum tap_counter)i);
 		/* An answer to a forged source would go to somebody who asked for nothing. */
 		if (i == TAP_COUNTER_SPOOFED)
-			nft_batch_verdict(batch, refuse_classes[i].chain, NF_DROP, NULL);
+			nft_rule_verdict_all(batch, refuse_classes[i].chain, NF_DROP, NULL);
 		else
-			nft_batch_verdict(batch, refuse_classes[i].chain, NFT_GOTO, "answer");
+			nft_rule_verdict_all(batch, refuse_classes[i].chain, NFT_GOTO, "answer");
 	}
 	/* Broadcast and multicast: on the never list, and not to be answered either. */
 	refuse_add_chain(batch, REFUSE_CAST, TAP_COUNTER_NEVER);
-	nft_batch_verdict(batch, REFUSE_CAST, NF_DROP, NULL);
+	nft_rule_verdict_all(batch, REFUSE_CAST, NF_DROP, NULL);
 	refuse_add_chain(batch, REFUSE_NDP, TAP_COUNTER_ICMP);
-	nft_batch_verdict(batch, REFUSE_NDP, NF_DROP, NULL);
+	nft_rule_verdict_all(batch, REFUSE_NDP, NF_DROP, NULL);
 }

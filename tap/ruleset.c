@@ -27,7 +27,7 @@
  * out.
  *
  * The tables have no owner flag: that would protect them from a foreign flush, but delete them with the keeper's
- * socket. Changes by others are found by ruleset_intact (intact.c). */
+ * socket. Changes by others are found by tap_intact.c. */
 #include "tap/ruleset.h"
 
 #include "tap/ingress.h"
@@ -190,7 +190,7 @@ ruleset_add_ndp_accept(struct nft_batch *batch, const char *chain, struct nft_ru
 {
 	nft_rule_limit(rule, RULESET_NDP_PER_S, RULESET_NDP_BURST);
 	nft_rule_finish(rule, NF_ACCEPT, NULL);
-	nft_batch_verdict(batch, chain, NFT_GOTO, REFUSE_NDP);
+	nft_rule_verdict_all(batch, chain, NFT_GOTO, REFUSE_NDP);
 }
 
 static void
@@ -230,7 +230,7 @@ ruleset_add_echo_chain(struct nft_batch *batch)
 	rule = nft_rule_start(batch, "echo_gateway");
 	nft_rule_limit(&rule, RULESET_ECHO_PER_S, RULESET_ECHO_BURST);
 	nft_rule_finish(&rule, NF_ACCEPT, NULL);
-	nft_batch_verdict(batch, "echo_gateway", NFT_GOTO, refuse_chain(TAP_COUNTER_ICMP));
+	nft_rule_verdict_all(batch, "echo_gateway", NFT_GOTO, refuse_chain(TAP_COUNTER_ICMP));
 }
 
 static void
@@ -242,7 +242,7 @@ ruleset_add_late_chain(struct nft_batch *batch)
 	rule = nft_rule_start(batch, "late");
 	nft_rule_limit(&rule, RULESET_LATE_PER_S, RULESET_LATE_BURST);
 	nft_rule_finish(&rule, NF_DROP, NULL);
-	nft_batch_verdict(batch, "late", NFT_GOTO, refuse_chain(TAP_COUNTER_ICMP));
+	nft_rule_verdict_all(batch, "late", NFT_GOTO, refuse_chain(TAP_COUNTER_ICMP));
 }
 
 /* Step 1. */
@@ -438,7 +438,7 @@ ruleset_add_rest_rules(struct nft_batch *batch)
 		match_l4proto(&rule, rest[i].proto);
 		nft_rule_finish(&rule, NFT_GOTO, refuse_chain(rest[i].counter));
 	}
-	nft_batch_verdict(batch, "prerouting", NFT_GOTO, refuse_chain(TAP_COUNTER_PROTO));
+	nft_rule_verdict_all(batch, "prerouting", NFT_GOTO, refuse_chain(TAP_COUNTER_PROTO));
 }
 
 static void

@@ -101,7 +101,7 @@ int tap_netns_fd(const struct tap *tap);
 
 /* A fresh UDP relay socket on any:port, IP_PKTINFO on, IPv4 or IPv6 (family 4/6). Returns a descriptor the caller owns.
  * Datagrams to leased or allowed addresses are let in to a port as long as such a socket stands there. */
-int tap_udp_socket(const struct tap *tap, int family, uint16_t port, struct error *err);
+int tap_socket_udp(const struct tap *tap, int family, uint16_t port, struct error *err);
 
 /* Enter leases in one transaction and wait for the kernel's acknowledgement: (re)starts their countdown at timeout_s
  * (clamped to TAP_LEASE_MIN_S..MAX_S). Never-list addresses, ports 0 and 53, and more than the maxima are refused
@@ -120,28 +120,29 @@ int tap_ranges_set(struct tap *tap, const struct addr_range *ranges, size_t coun
 /* Totals since the table was made. */
 int tap_counters(struct tap *tap, uint64_t ret_totals[TAP_COUNTER_MAX], struct error *err);
 
-/* Does the table still look as it was made (chains, rules, policies by handle and count)? False: tampered with;
- * tap_repair replaces the table in one transaction and empties the sets. */
+/* Do both tables still look as they did right after tap_intact_load (tables, chains and rules by name, handle, hook and
+ * policy)? False: another program changed them. */
 bool tap_intact(struct tap *tap);
-int tap_repair(struct tap *tap, struct error *err);
+/* Load both tables, or replace them, in one transaction; the sets are empty afterwards. */
+int tap_intact_load(struct tap *tap, struct error *err);
 
 /* How many sockets there are in the namespace, of any kind and whoever made them: the kernel's own count, which costs
  * the same however many the machine has. */
-int tap_socket_count(struct tap *tap, size_t *ret_count, struct error *err);
+int tap_sockets_count(struct tap *tap, size_t *ret_count, struct error *err);
 /* Are there sockets in the namespace other than those the tap made and those accepted from them (sock_diag)? The kernel
  * looks through all TCP and UDP sockets of the machine for that: most of a millisecond, and more on a busy one. */
-int tap_foreign_sockets(struct tap *tap, size_t *ret_count, struct error *err);
+int tap_sockets_foreign(struct tap *tap, size_t *ret_count, struct error *err);
 
 /* Remove all: sockets, device, file, namespace. Never blocks on RCU in the caller (a thread does).
  * keep: leave namespace, device and base table for tap_attach(adopt) after a restart; sets are flushed. */
 void tap_detach(struct tap *tap, bool keep);
 
 /* Is this a sandbox's name, and does it end within size bytes? */
-bool tap_name_valid(const char *name, size_t size);
+bool tap_config_name_valid(const char *name, size_t size);
 
 /* Remove what an earlier run kept for a sandbox (name as tap_config_check allows it) that will not be adopted: file and
  * mount, and with them the namespace and its device. Harmless when there is nothing. */
-void tap_forget(const char *name, const char *netns_dir);
+void tap_detach_kept(const char *name, const char *netns_dir);
 
 /* The host-side second layer: table inet <table_name>, output chain for sockets of uid: refuse never-list destinations
  * except the resolvers (any port 53). Replaces an earlier one of that name. */

@@ -44,6 +44,15 @@ int tap_step(struct error *err);
 /* A tap with nothing made yet: every descriptor is -1. NULL without memory. */
 struct tap *tap_alloc(const struct tap_config *config);
 
+/* tap_intact.c: note that a transaction of our own went through. certain: it changed something. One that only empties
+ * sets may find them empty; the kernel does not count that as a transaction, and counting it here would hide the next
+ * one of another program. */
+void tap_intact_committed(struct tap *tap, bool certain);
+
+/* tap_socket.c: make all of tap->sockets in the namespace the calling thread is in. patient: wait up to a second for an
+ * address that a process of an earlier run, about to end, still holds. */
+int tap_socket_make_all(struct tap *tap, bool patient, struct error *err);
+
 /* Name of the guest-facing device inside the sandbox's namespace. */
 static inline const char *
 tap_device(const struct tap_config *config)

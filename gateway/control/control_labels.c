@@ -104,7 +104,7 @@ control_parent_parse(json_t *object, struct control_sandbox *sandbox, struct err
 	if (control_json_fields(object, fields, sizeof(fields) / sizeof(fields[0]), err) < 0 ||
 	    control_json_text(name, "parent", sandbox->parent, sizeof(sandbox->parent), err) < 0)
 		return -1;
-	if (!tap_name_valid(sandbox->parent, sizeof(sandbox->parent)))
+	if (!tap_config_name_valid(sandbox->parent, sizeof(sandbox->parent)))
 		return error_set(err, ERROR_USAGE, "\"parent\" holds no sandbox's name");
 	return control_json_integer(id, "parent's id", 1, INT64_MAX, &sandbox->parent_id, err);
 }

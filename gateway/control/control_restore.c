@@ -84,7 +84,7 @@ restore_load(const char *name, void *context)
 	struct control_sandbox *sandbox;
 	struct error err;
 
-	if (!tap_name_valid(name, TAP_NAME_MAX) || control->sandbox_count >= CONTROL_SANDBOXES_MAX) {
+	if (!tap_config_name_valid(name, TAP_NAME_MAX) || control->sandbox_count >= CONTROL_SANDBOXES_MAX) {
 		log_warnx("state: ignoring %s: %s", name,
 		    control->sandbox_count >= CONTROL_SANDBOXES_MAX ? "too many" : "not a sandbox's name");
 		return;

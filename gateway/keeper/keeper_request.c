@@ -98,7 +98,7 @@ keeper_request_forget(struct ipc_message *message)
 	const struct msg_forget *body = message->body;
 	struct keeper_sandbox *sandbox;
 
-	if (!tap_name_valid(body->name, sizeof(body->name)))
+	if (!tap_config_name_valid(body->name, sizeof(body->name)))
 		return false;
 	sandbox = keeper_sandbox_find_name(body->name);
 	if (sandbox != NULL) {
@@ -106,7 +106,7 @@ keeper_request_forget(struct ipc_message *message)
 		return true;
 	}
 	if (body->keep == 0)
-		tap_forget(body->name, keeper.options->netns_dir);
+		tap_detach_kept(body->name, keeper.options->netns_dir);
 	keeper_answer(&keeper.control.ipc, message->header.tag, ERROR_NONE, "");
 	return true;
 }

@@ -150,7 +150,7 @@ keeper_attach_config(const struct msg_attach *attach, struct tap_config *ret_con
 		if (config.netns_fd < 0) {
 			/* A container that went while the daemon was down: what was kept for it goes too. */
 			if (attach->adopt != 0 && err->code == ERROR_NOT_FOUND)
-				tap_forget(config.name, keeper.options->netns_dir);
+				tap_detach_kept(config.name, keeper.options->netns_dir);
 			return -1;
 		}
 	}
@@ -234,10 +234,10 @@ keeper_udp_send(struct keeper_sandbox *sandbox, uint16_t port, struct error *err
 	struct msg_udp_port body = {.id = sandbox->id, .port = port};
 	int fds[2];
 
-	fds[0] = tap_udp_socket(sandbox->tap, 4, port, err);
+	fds[0] = tap_socket_udp(sandbox->tap, 4, port, err);
 	if (fds[0] < 0)
 		return -1;
-	fds[1] = tap_udp_socket(sandbox->tap, 6, port, err);
+	fds[1] = tap_socket_udp(sandbox->tap, 6, port, err);
 	if (fds[1] < 0) {
 		close(fds[0]);
 		return -1;

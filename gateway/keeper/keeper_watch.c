@@ -56,8 +56,8 @@ keeper_watch_list_sockets(struct keeper_sandbox *sandbox)
 	TAILQ_REMOVE(&keeper_listings, sandbox, listed);
 	sandbox->sockets_due = false;
 	/* Counted first: what comes meanwhile is listed again. */
-	if (tap_socket_count(sandbox->tap, &sockets, &err) < 0 ||
-	    tap_foreign_sockets(sandbox->tap, &foreign, &err) < 0) {
+	if (tap_sockets_count(sandbox->tap, &sockets, &err) < 0 ||
+	    tap_sockets_foreign(sandbox->tap, &foreign, &err) < 0) {
 		log_warnx("%s: %s", name, err.text);
 		return;
 	}
@@ -78,7 +78,7 @@ keeper_watch_count_sockets(struct keeper_sandbox *sandbox)
 
 	if (sandbox->sockets_due)
 		return;
-	if (tap_socket_count(sandbox->tap, &sockets, &err) < 0) {
+	if (tap_sockets_count(sandbox->tap, &sockets, &err) < 0) {
 		log_warnx("%s: %s", tap_config(sandbox->tap)->name, err.text);
 		return;
 	}
@@ -99,7 +99,7 @@ keeper_watch_rules(struct keeper_sandbox *sandbox)
 		sandbox->tampered = false;
 		return;
 	}
-	if (tap_repair(sandbox->tap, &err) < 0) {
+	if (tap_intact_load(sandbox->tap, &err) < 0) {
 		if (!sandbox->tampered)
 			log_warnx("%s: its rules were changed and cannot be repaired: %s", name, err.text);
 	} else {

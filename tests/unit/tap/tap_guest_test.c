@@ -449,7 +449,7 @@ test_udp_relay_needs_lease_and_socket(void **state)
 
 		lease_add(&guest, addrs[i], IPPROTO_UDP, 3478);
 		assert_int_equal(udp_error(&guest, addrs[i], 3478, &ms), ECONNREFUSED); /* lease, no socket */
-		relay = tap_udp_socket(guest.tap, family, 3478, &err);
+		relay = tap_socket_udp(guest.tap, family, 3478, &err);
 		assert_ok(relay, err);
 		assert_true(fcntl(relay, F_GETFL) & O_NONBLOCK);
 		fd = fixture_socket(guest.netns, family_of(addrs[i]), SOCK_DGRAM, 0);
@@ -462,9 +462,9 @@ test_udp_relay_needs_lease_and_socket(void **state)
 		close(relay);
 		assert_int_equal(udp_error(&guest, addrs[i], 3478, &ms), ECONNREFUSED); /* no socket any more */
 	}
-	assert_int_equal(tap_udp_socket(guest.tap, 4, 53, &err), -1);
-	assert_int_equal(tap_udp_socket(guest.tap, 4, 0, &err), -1);
-	assert_int_equal(tap_udp_socket(guest.tap, 5, 99, &err), -1);
+	assert_int_equal(tap_socket_udp(guest.tap, 4, 53, &err), -1);
+	assert_int_equal(tap_socket_udp(guest.tap, 4, 0, &err), -1);
+	assert_int_equal(tap_socket_udp(guest.tap, 5, 99, &err), -1);
 	guest_free(&guest);
 }
 
@@ -482,7 +482,7 @@ case_F_03_nothing_answers_without_our_sockets(void **state)
 	(void)state;
 	assert_int_equal(bind(service, (struct sockaddr *)&any, sizeof(any)), 0);
 	assert_int_equal(listen(service, 8), 0);
-	assert_ok(tap_foreign_sockets(guest.tap, &foreign, &err), err);
+	assert_ok(tap_sockets_foreign(guest.tap, &foreign, &err), err);
 	assert_int_equal(foreign, 1);
 	assert_refused(&guest, "172.16.0.1", 8080);
 	assert_refused(&guest, PUBLIC4, 8080);
@@ -511,7 +511,7 @@ assert_socket_count(struct tap *tap, size_t expected)
 	size_t count = 0;
 
 	for (int i = 0; i < 500; i++) {
-		assert_ok(tap_socket_count(tap, &count, &err), err);
+		assert_ok(tap_sockets_count(tap, &count, &err), err);
 		if (count == expected)
 			return;
 		usleep(10000);
@@ -533,14 +533,14 @@ case_E_10_foreign_sockets_are_counted(void **state)
 	lease_add(&guest, PUBLIC4, IPPROTO_TCP, 443);
 	client = dial(&guest, PUBLIC4, 443, &error, &ms);
 	ours = accept_as(&guest, PUBLIC4, 443);
-	relay = tap_udp_socket(guest.tap, 4, 3478, &err);
+	relay = tap_socket_udp(guest.tap, 4, 3478, &err);
 	assert_ok(relay, err);
-	assert_ok(tap_foreign_sockets(guest.tap, &foreign, &err), err);
+	assert_ok(tap_sockets_foreign(guest.tap, &foreign, &err), err);
 	assert_int_equal(foreign, 0); /* all of these are ours */
 	assert_socket_count(guest.tap, own + 2);
 	raw = fixture_socket(tap_netns_fd(guest.tap), AF_INET, SOCK_RAW, IPPROTO_ICMP);
 	packet = fixture_socket(tap_netns_fd(guest.tap), AF_PACKET, SOCK_RAW, 0);
-	assert_ok(tap_foreign_sockets(guest.tap, &foreign, &err), err);
+	assert_ok(tap_sockets_foreign(guest.tap, &foreign, &err), err);
 	assert_int_equal(foreign, 2);
 	assert_socket_count(guest.tap, own + 4);
 	close(raw);

@@ -53,7 +53,7 @@ case_F_02_changes_are_found_and_repaired(void **state)
 		assert_false(tap_intact(tap)); /* asking does not heal */
 		(void)tap_lease_add(tap, &lease, 1, 60, NULL);
 		assert_false(tap_intact(tap)); /* nor does a change of ours */
-		assert_ok(tap_repair(tap, &err), err);
+		assert_ok(tap_intact_load(tap, &err), err);
 		assert_true(tap_intact(tap));
 		assert_string_equal(ruleset(tap), good); /* and the sets are empty */
 
@@ -64,7 +64,7 @@ case_F_02_changes_are_found_and_repaired(void **state)
 		change(tap, changes[i]);
 		if (tap_intact(tap))
 			fail_msg("not found behind empty transactions: %s", changes[i]);
-		assert_ok(tap_repair(tap, &err), err);
+		assert_ok(tap_intact_load(tap, &err), err);
 	}
 	tap_detach(tap, false);
 }

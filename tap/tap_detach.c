@@ -117,7 +117,7 @@ tap_detach(struct tap *tap, bool keep)
 /* Nothing is known of the sandbox but its name: a container's device, whose name is always the same, is found and
  * deleted as in tap_detach; all else goes in its own time. */
 void
-tap_forget(const char *name, const char *netns_dir)
+tap_detach_kept(const char *name, const char *netns_dir)
 {
 	const struct tap_config container = {.kind = TAP_KIND_NETNS};
 	char path[PATH_MAX];

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* All of them are transparent: the ruleset accepts packets for transparent sockets only, IPv6 replies from an address
  * that is not the device's need it, and the transparent listeners could not be reached otherwise. */
-#include "tap/socket.h"
-
 #include "tap/netns.h"
+#include "tap/tap_internal.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -209,7 +208,7 @@ socket_make_patiently(const struct socket_row *row, int tries)
 }
 
 int
-socket_make_all(struct tap *tap, bool patient, struct error *err)
+tap_socket_make_all(struct tap *tap, bool patient, struct error *err)
 {
 	int tries = patient ? SOCKET_TRIES : 1, fd;
 
@@ -228,7 +227,7 @@ socket_make_all(struct tap *tap, bool patient, struct error *err)
 }
 
 int
-tap_udp_socket(const struct tap *tap, int family, uint16_t port, struct error *err)
+tap_socket_udp(const struct tap *tap, int family, uint16_t port, struct error *err)
 {
 	struct socket_row row = {"UDP relay", family == 4 ? AF_INET : AF_INET6, SOCK_DGRAM, port, false};
 	struct netns_visit visit;

@@ -33,7 +33,7 @@ tap_config_init(struct tap_config *config)
 }
 
 bool
-tap_name_valid(const char *name, size_t size)
+tap_config_name_valid(const char *name, size_t size)
 {
 	size_t len = strnlen(name, size);
 
@@ -120,7 +120,7 @@ config_subnet_check(int family, const struct addr *guest, const struct addr *gat
 int
 tap_config_check(const struct tap_config *config, struct error *err)
 {
-	if (!tap_name_valid(config->name, sizeof(config->name)))
+	if (!tap_config_name_valid(config->name, sizeof(config->name)))
 		return error_set(err, ERROR_USAGE,
 		    "a sandbox's name is 1 to %d of a-z 0-9 _ . - and begins with a letter or digit", TAP_NAME_MAX - 1);
 	if (config->kind != TAP_KIND_TAP && config->kind != TAP_KIND_NETNS)

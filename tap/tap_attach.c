@@ -16,16 +16,14 @@
 #include "tap/link.h"
 #include "tap/netns.h"
 #include "tap/nft.h"
-#include "tap/ruleset.h"
-#include "tap/socket.h"
 #include "tap/sysctl.h"
+#include "tap/tap_internal.h"
 #include "tap/uplink.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,16 +33,6 @@
 /* A container that was just detached has its eth0 until the kernel took the other end apart, some 40 ms. */
 #define ATTACH_VETH_TRIES 10
 #define ATTACH_VETH_PAUSE_MS 20
-
-unsigned int tap_fail_at;
-
-int
-tap_step(struct error *err)
-{
-	if (tap_fail_at == 0 || --tap_fail_at > 0)
-		return 0;
-	return error_sys(err, EIO, "injected");
-}
 
 /* Steps of an attach; the calling thread is in the sandbox's namespace from attach_inside on. */
 
@@ -315,9 +303,9 @@ attach_links(struct tap *tap, int rtnl, bool adopted, struct error *err)
 	if (link_set_up(rtnl, ATTACH_LO_IFINDEX, err) < 0 || attach_device(tap, rtnl, &device, err) < 0)
 		return -1;
 	tap->nft_fd = nft_open(err);
-	if (tap->nft_fd < 0 || ruleset_load(tap, err) < 0)
+	if (tap->nft_fd < 0 || tap_intact_load(tap, err) < 0)
 		return -1;
-	if (socket_make_all(tap, adopted, err) < 0 || attach_addresses(tap, rtnl, device.ifindex, err) < 0)
+	if (tap_socket_make_all(tap, adopted, err) < 0 || attach_addresses(tap, rtnl, device.ifindex, err) < 0)
 		return -1;
 	if (attach_container(tap, err) < 0)
 		return -1;
@@ -344,23 +332,6 @@ attach_inside(struct tap *tap, bool adopted, struct error *err)
 	}
 	netns_leave(&visit);
 	return r;
-}
-
-struct tap *
-tap_alloc(const struct tap_config *config)
-{
-	struct tap *tap = calloc(1, sizeof(*tap));
-
-	if (tap == NULL)
-		return NULL;
-	tap->config = *config;
-	tap->config.netns_fd = -1;
-	tap->netns_fd = -1;
-	tap->nft_fd = -1;
-	tap->detach_rtnl = -1;
-	for (unsigned int i = 0; i < TAP_SOCKET_MAX; i++)
-		tap->sockets[i] = -1;
-	return tap;
 }
 
 int
@@ -393,48 +364,4 @@ tap_attach(const struct tap_config *config, const char *netns_dir, bool adopt, s
 	}
 	*ret_tap = tap;
 	return 0;
-}
-
-/* What is asked of an attached sandbox. */
-
-int
-tap_socket(const struct tap *tap, enum tap_socket which)
-{
-	return tap->sockets[which];
-}
-
-const struct tap_config *
-tap_config(const struct tap *tap)
-{
-	return &tap->config;
-}
-
-const uint8_t *
-tap_gateway_mac(const struct tap *tap)
-{
-	return tap->gateway_mac;
-}
-
-const char *
-tap_netns_path(const struct tap *tap)
-{
-	return tap->netns_path;
-}
-
-int
-tap_netns_fd(const struct tap *tap)
-{
-	return tap->netns_fd;
-}
-
-bool
-tap_intact(struct tap *tap)
-{
-	return ruleset_intact(tap);
-}
-
-int
-tap_repair(struct tap *tap, struct error *err)
-{
-	return ruleset_load(tap, err);
 }

@@ -152,7 +152,7 @@ sockdiag_used(size_t *ret_count)
 }
 
 int
-tap_socket_count(struct tap *tap, size_t *ret_count, struct error *err)
+tap_sockets_count(struct tap *tap, size_t *ret_count, struct error *err)
 {
 	struct netns_visit visit;
 	int r;
@@ -165,7 +165,7 @@ tap_socket_count(struct tap *tap, size_t *ret_count, struct error *err)
 }
 
 int
-tap_foreign_sockets(struct tap *tap, size_t *ret_count, struct error *err)
+tap_sockets_foreign(struct tap *tap, size_t *ret_count, struct error *err)
 {
 	static const uint8_t protos[] = {IPPROTO_TCP, IPPROTO_UDP};
 	struct netns_visit visit;

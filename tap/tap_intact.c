@@ -121,7 +121,7 @@ intact_digest(int fd, uint64_t *ret_digest, uint32_t *ret_generation)
 }
 
 int
-ruleset_load(struct tap *tap, struct error *err)
+tap_intact_load(struct tap *tap, struct error *err)
 {
 	struct nft_batch batch;
 	int r;
@@ -138,7 +138,7 @@ ruleset_load(struct tap *tap, struct error *err)
 }
 
 void
-ruleset_committed(struct tap *tap, bool certain)
+tap_intact_committed(struct tap *tap, bool certain)
 {
 	if (!certain)
 		tap->nft_gen = INTACT_GEN_UNKNOWN;
@@ -148,7 +148,7 @@ ruleset_committed(struct tap *tap, bool certain)
 }
 
 bool
-ruleset_intact(struct tap *tap)
+tap_intact(struct tap *tap)
 {
 	uint32_t generation;
 	uint64_t digest;

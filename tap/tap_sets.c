@@ -142,7 +142,7 @@ sets_commit(struct tap *tap, struct nft_batch *batch, bool idle, struct error *e
 	int error = 0;
 
 	if (nft_batch_commit(batch, tap->nft_fd, &error, err) == 0) {
-		ruleset_committed(tap, !idle);
+		tap_intact_committed(tap, !idle);
 		return 0;
 	}
 	if (error == ENFILE)

@@ -14,14 +14,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HOSTCHAIN_CHAIN "output"
+#define HOST_CHAIN_CHAIN "output"
 /* Resolvers that get a rule each. */
-#define HOSTCHAIN_RESOLVERS_MAX 16
+#define HOST_CHAIN_RESOLVERS_MAX 16
 
 static struct nft_rule
-hostchain_rule(struct nft_batch *batch, uid_t uid, int family)
+host_chain_rule(struct nft_batch *batch, uid_t uid, int family)
 {
-	struct nft_rule rule = nft_rule_start(batch, HOSTCHAIN_CHAIN);
+	struct nft_rule rule = nft_rule_start(batch, HOST_CHAIN_CHAIN);
 	uint32_t id = uid;
 
 	nft_rule_meta(&rule, NFT_META_SKUID, NFT_REG_1);
@@ -32,19 +32,19 @@ hostchain_rule(struct nft_batch *batch, uid_t uid, int family)
 }
 
 static void
-hostchain_load_destination(struct nft_rule *rule, int family)
+host_chain_load_destination(struct nft_rule *rule, int family)
 {
 	nft_rule_payload(rule, NFT_PAYLOAD_NETWORK_HEADER, family == 4 ? IP4_DESTINATION : IP6_DESTINATION,
 	    family == 4 ? 4 : 16, NFT_REG_1);
 }
 
 static void
-hostchain_add_resolver(struct nft_batch *batch, uid_t uid, const struct tap_host_resolver *resolver, uint8_t proto)
+host_chain_add_resolver(struct nft_batch *batch, uid_t uid, const struct tap_host_resolver *resolver, uint8_t proto)
 {
 	int family = resolver->addr.family;
-	struct nft_rule rule = hostchain_rule(batch, uid, family);
+	struct nft_rule rule = host_chain_rule(batch, uid, family);
 
-	hostchain_load_destination(&rule, family);
+	host_chain_load_destination(&rule, family);
 	nft_rule_cmp(&rule, NFT_CMP_EQ, NFT_REG_1, resolver->addr.bytes, family == 4 ? 4 : 16);
 	nft_rule_meta(&rule, NFT_META_L4PROTO, NFT_REG_1);
 	nft_rule_cmp_u8(&rule, NFT_CMP_EQ, NFT_REG_1, proto);
@@ -55,11 +55,11 @@ hostchain_add_resolver(struct nft_batch *batch, uid_t uid, const struct tap_host
 }
 
 static void
-hostchain_add_never(struct nft_batch *batch, uid_t uid, int family)
+host_chain_add_never(struct nft_batch *batch, uid_t uid, int family)
 {
-	struct nft_rule rule = hostchain_rule(batch, uid, family);
+	struct nft_rule rule = host_chain_rule(batch, uid, family);
 
-	hostchain_load_destination(&rule, family);
+	host_chain_load_destination(&rule, family);
 	nft_rule_lookup(&rule, family == 4 ? "never4" : "never6", NFT_REG_1);
 	nft_rule_count(&rule, "count_never");
 	nft_rule_reject(&rule, NFT_REJECT_ICMPX_UNREACH, NFT_REJECT_ICMPX_ADMIN_PROHIBITED);
@@ -68,7 +68,7 @@ hostchain_add_never(struct nft_batch *batch, uid_t uid, int family)
 
 /* A transaction on a socket of its own in the calling thread's namespace; takes the batch. */
 static int
-hostchain_commit(struct nft_batch *batch, struct error *err)
+host_chain_commit(struct nft_batch *batch, struct error *err)
 {
 	int fd = nft_open(err), r;
 
@@ -87,8 +87,8 @@ tap_host_chain_set(
 {
 	struct nft_batch batch;
 
-	if (count > HOSTCHAIN_RESOLVERS_MAX)
-		return error_set(err, ERROR_USAGE, "%zu resolvers; at most %d", count, HOSTCHAIN_RESOLVERS_MAX);
+	if (count > HOST_CHAIN_RESOLVERS_MAX)
+		return error_set(err, ERROR_USAGE, "%zu resolvers; at most %d", count, HOST_CHAIN_RESOLVERS_MAX);
 	for (size_t i = 0; i < count; i++)
 		if (resolvers[i].addr.family != 4 && resolvers[i].addr.family != 6)
 			return error_set(err, ERROR_USAGE, "resolver without an address");
@@ -99,14 +99,14 @@ tap_host_chain_set(
 	never_add_set(&batch, 4, "never4", NULL, 0);
 	never_add_set(&batch, 6, "never6", NULL, 0);
 	nft_batch_counter(&batch, "count_never");
-	nft_batch_base_chain(&batch, HOSTCHAIN_CHAIN, NF_INET_LOCAL_OUT, 0, NF_ACCEPT, NULL);
+	nft_batch_base_chain(&batch, HOST_CHAIN_CHAIN, NF_INET_LOCAL_OUT, 0, NF_ACCEPT, NULL);
 	for (size_t i = 0; i < count; i++) {
-		hostchain_add_resolver(&batch, uid, &resolvers[i], IPPROTO_UDP);
-		hostchain_add_resolver(&batch, uid, &resolvers[i], IPPROTO_TCP);
+		host_chain_add_resolver(&batch, uid, &resolvers[i], IPPROTO_UDP);
+		host_chain_add_resolver(&batch, uid, &resolvers[i], IPPROTO_TCP);
 	}
-	hostchain_add_never(&batch, uid, 4);
-	hostchain_add_never(&batch, uid, 6);
-	if (hostchain_commit(&batch, err) < 0)
+	host_chain_add_never(&batch, uid, 4);
+	host_chain_add_never(&batch, uid, 6);
+	if (host_chain_commit(&batch, err) < 0)
 		return error_prefix(err, "host chain, table %s", table_name);
 	return 0;
 }
@@ -119,18 +119,18 @@ tap_host_chain_remove(const char *table_name, struct error *err)
 	nft_batch_start(&batch);
 	nft_batch_select(&batch, NFPROTO_INET, table_name);
 	nft_batch_table_drop(&batch);
-	return hostchain_commit(&batch, err);
+	return host_chain_commit(&batch, err);
 }
 
-struct hostchain_search {
+struct host_chain_search {
 	const char *table;
 	unsigned int rules;
 };
 
 static int
-hostchain_search_rule(const struct nlmsghdr *nlh, void *context)
+host_chain_search_rule(const struct nlmsghdr *nlh, void *context)
 {
-	struct hostchain_search *search = context;
+	struct host_chain_search *search = context;
 	const struct nlattr *attr;
 
 	attr_each(attr, nlh, sizeof(struct nfgenmsg))
@@ -145,13 +145,13 @@ hostchain_search_rule(const struct nlmsghdr *nlh, void *context)
 bool
 tap_host_chain_present(const char *table_name)
 {
-	struct hostchain_search search = {.table = table_name};
+	struct host_chain_search search = {.table = table_name};
 	int fd = nft_open(NULL);
 	int r;
 
 	if (fd < 0)
 		return false;
-	r = nft_dump(fd, NFT_MSG_GETRULE, NFPROTO_INET, NULL, hostchain_search_rule, &search);
+	r = nft_dump(fd, NFT_MSG_GETRULE, NFPROTO_INET, NULL, host_chain_search_rule, &search);
 	close(fd);
 	/* At least one rule for each family's never list. */
 	return r == 0 && search.rules >= 2;
