@@ -18,7 +18,7 @@ start(void)
 	probe_run("nft flush set inet t s; nft 'add element inet " ELEMENT "'");
 }
 
-/* As tap/tap_sets.c does it. */
+/* As tap/tap_lease.c does it. */
 static bool
 add_delete_add(void)
 {
