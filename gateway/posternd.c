@@ -2,6 +2,7 @@
 /* posternd: parse the options, then be the keeper, or the role that the keeper re-executed us for. */
 #include "base/log.h"
 #include "gateway/shared/options.h"
+#include "tap/tap.h"
 
 #include <signal.h>
 #include <stdio.h>

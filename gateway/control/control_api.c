@@ -170,7 +170,7 @@ api_resolvers(const struct options *options)
 	char text[ADDR_PORT_TEXT_MAX];
 
 	for (size_t i = 0; i < options->resolver_count; i++) {
-		const struct gateway_resolver *resolver = &options->resolvers[i];
+		const struct options_resolver *resolver = &options->resolvers[i];
 
 		json_array_append_new(resolvers,
 		    json_string(resolver->port == 53 ? addr_format(&resolver->addr, text)

@@ -29,7 +29,7 @@
 int
 keeper_host_chain(struct error *err)
 {
-	struct tap_host_resolver resolvers[GATEWAY_RESOLVERS_MAX];
+	struct tap_host_resolver resolvers[OPTIONS_RESOLVERS_MAX];
 
 	for (size_t i = 0; i < keeper.options->resolver_count; i++)
 		resolvers[i] = (struct tap_host_resolver){

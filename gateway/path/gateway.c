@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "gateway/shared/confine.h"
 #include "gateway/path/expiry.h"
-#include "gateway/path/count/meter.h"
+#include "gateway/path/count/quota.h"
 #include "gateway/shared/options.h"
 #include "gateway/path/repolicy.h"
 #include "gateway/path/tcp/tls_hello.h"
@@ -69,8 +69,8 @@ sandbox_free(struct sandbox *sandbox, enum end_reason end)
 	udp_detach(sandbox, end);
 	dns_detach(sandbox);
 	refused_detach(sandbox);
-	account_release(sandbox->account);
-	meter_detach(sandbox);
+	balance_release(sandbox->balance);
+	quota_detach(sandbox);
 	lease_table_free(&sandbox->leases);
 	snapshot_free(sandbox->policy);
 	free(sandbox);
@@ -92,9 +92,9 @@ sandbox_attach_paths(struct sandbox *sandbox, struct ipc_message *message)
 {
 	int rc;
 
-	rc = account_attach(sandbox);
+	rc = balance_attach(sandbox);
 	if (rc == 0)
-		rc = meter_attach(sandbox, gateway_used_id == sandbox->id ? &gateway_used : NULL);
+		rc = quota_attach(sandbox, gateway_used_id == sandbox->id ? &gateway_used : NULL);
 	usage_table_free(&gateway_used);
 	gateway_used_id = 0;
 	if (rc == 0)
@@ -426,9 +426,9 @@ gateway_run(const struct options *options)
 		log_fatalx("%s", err.text);
 	memcpy(gateway.resolvers, options->resolvers, sizeof(gateway.resolvers));
 	gateway.resolver_count = options->resolver_count;
-	gateway.progress.every_ms = options->progress_ms;
+	gateway.interim.every_ms = options->progress_ms;
 	recorder_init(&gateway.recorder, gateway.loop, options->epoch);
-	totals_start(&gateway);
+	metrics_start(&gateway);
 	gateway.link.ipc.message_handler = gateway_message_handler;
 	gateway.link.ipc.fds_lost_handler = gateway_fds_lost_handler;
 	gateway.link.ipc.broken_handler = gateway_broken_handler;

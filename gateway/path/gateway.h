@@ -8,22 +8,21 @@
 #define POSTERN_GATEWAY_GATEWAY_H
 
 #include "base/loop.h"
-#include "gateway/path/count/account.h"
+#include "gateway/path/count/balance.h"
 #include "gateway/shared/geo.h"
 #include "gateway/path/lease.h"
 #include "gateway/path/link.h"
 #include "gateway/shared/msg.h"
-#include "gateway/path/count/progress.h"
+#include "gateway/shared/options.h"
+#include "gateway/path/count/interim.h"
 #include "gateway/shared/recorder.h"
 #include "gateway/shared/route.h"
-#include "gateway/path/count/totals.h"
+#include "gateway/path/count/metrics.h"
 #include "policy/compiled/snapshot.h"
 
 #include <netinet/in.h>
 #include <stdint.h>
 
-/* Upstream resolvers used at most. */
-#define GATEWAY_RESOLVERS_MAX 4
 /* Connections of all sandboxes, and of one (its SYNs beyond that are reset, reason limit_connections). */
 #define GATEWAY_FLOWS_MAX 16384
 #define GATEWAY_SANDBOX_FLOWS_MAX 1024
@@ -41,28 +40,23 @@
 /* An upstream connect may take this long. */
 #define GATEWAY_CONNECT_MS 15000
 
-struct gateway_resolver {
-	struct addr addr;
-	uint16_t port;
-};
-
 struct gateway {
 	struct loop *loop;
 	struct recorder recorder; /* records to the auditor */
 	struct link link;         /* requests to the keeper */
 	struct route route;       /* kernel route lookups in the host's namespace */
 	struct geo geo;           /* where addresses are */
-	struct gateway_resolver resolvers[GATEWAY_RESOLVERS_MAX];
+	struct options_resolver resolvers[OPTIONS_RESOLVERS_MAX];
 	size_t resolver_count;
 	struct dns_upstream *dns_upstream;          /* owned by gateway/path/dns/dns.c */
 	struct sandbox *sandboxes[GATEWAY_BUCKETS]; /* lists, by id: a message is about one, whatever their number */
 	int fd_top;                                 /* descriptors from here on are not for connections */
-	size_t flow_count;              /* kept by gateway/path/tcp/flow.c and gateway/path/udp/udp_flow.c */
-	struct progress_queue progress; /* open records (gateway/path/count/progress.h) */
+	size_t flow_count;            /* kept by gateway/path/tcp/flow.c and gateway/path/udp/udp_flow.c */
+	struct interim_queue interim; /* open records (gateway/path/count/interim.h) */
 	size_t
 	    refused_lingering; /* kept by gateway/path/refused/refused.c: logs that outlive their sandbox for a moment */
-	struct account_queue accounts; /* kept by gateway/path/count/account.c */
-	struct totals totals;          /* kept by gateway/path/count/totals.c */
+	struct balance_queue balances; /* kept by gateway/path/count/balance.c */
+	struct metrics metrics;        /* kept by gateway/path/count/metrics.c */
 };
 
 struct sandbox {
@@ -83,8 +77,8 @@ struct sandbox {
 	struct udp_relay *udp;                  /* owned by gateway/path/udp/udp.c */
 	uint64_t refused_base[TAP_COUNTER_MAX]; /* packets that an earlier gateway answers for */
 	struct refused_log *refused;            /* owned by gateway/path/refused/refused.c */
-	struct meter *meter;                    /* owned by gateway/path/count/meter.c */
-	struct account *account;                /* held; by gateway/path/count/account.c */
+	struct quota *quota;                    /* owned by gateway/path/count/quota.c */
+	struct balance *balance;                /* held; by gateway/path/count/balance.c */
 };
 
 /* May a sandbox that has so many connections have one more, as far as all sandboxes are concerned? */
@@ -106,7 +100,7 @@ void proxy_detach(struct sandbox *sandbox, enum end_reason end);
 /* Judge every live connection by sandbox->policy again. Those no longer allowed are counted in done->cut_count, the
  * first ones listed, and when cut is set, cut (reset, END_POLICY, reason: REVOKED or EXPIRED). */
 void proxy_rejudge(struct sandbox *sandbox, enum reason reason, bool cut, struct msg_policy_done *done);
-/* Tell the meter of each connection that is open (meter_recount). */
+/* Tell the quota of each connection that is open (quota_recount). */
 void proxy_recount(struct sandbox *sandbox);
 size_t proxy_flow_count(const struct sandbox *sandbox);
 

@@ -9,7 +9,7 @@
 #include "gateway/path/repolicy.h"
 
 #include "base/clock.h"
-#include "gateway/path/count/meter.h"
+#include "gateway/path/count/quota.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -156,7 +156,7 @@ repolicy_pass(struct sandbox *sandbox, const struct snapshot *old, int64_t old_u
 	}
 	proxy_rejudge(sandbox, reason, true, done);
 	udp_rejudge(sandbox, reason, true, done);
-	meter_retire(sandbox);
+	quota_retire(sandbox);
 }
 
 void
@@ -167,7 +167,7 @@ repolicy(struct sandbox *sandbox, struct snapshot *snapshot, uint32_t generation
 
 	sandbox->policy = snapshot;
 	sandbox->generation = generation;
-	meter_policy(sandbox);
+	quota_policy(sandbox);
 	proxy_recount(sandbox);
 	udp_recount(sandbox);
 	repolicy_pass(sandbox, old, now_us, now_us, REASON_REVOKED, done);
@@ -192,6 +192,6 @@ repolicy_expire(struct sandbox *sandbox, int64_t now_us)
 {
 	struct msg_policy_done done = {0};
 
-	meter_reinstate(sandbox);
+	quota_reinstate(sandbox);
 	repolicy_pass(sandbox, sandbox->policy, sandbox->judged_us, now_us, REASON_EXPIRED, &done);
 }

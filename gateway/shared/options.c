@@ -2,6 +2,7 @@
 #include "gateway/shared/options.h"
 
 #include "base/paths.h"
+#include "gateway/shared/msg.h"
 #include "policy/text/quantity.h"
 
 #include <errno.h>
@@ -142,7 +143,7 @@ options_set_gateways(struct options *options, const char *value, struct error *e
 
 /* "1.2.3.4", "1.2.3.4:5353", "2600::1", "[2600::1]:53". */
 static int
-options_parse_resolver(const char *value, struct gateway_resolver *ret_resolver)
+options_parse_resolver(const char *value, struct options_resolver *ret_resolver)
 {
 	const char *colon = strrchr(value, ':');
 	size_t len = strlen(value);
@@ -170,8 +171,8 @@ options_parse_resolver(const char *value, struct gateway_resolver *ret_resolver)
 static int
 options_set_resolver(struct options *options, const char *value, struct error *err)
 {
-	if (options->resolver_count == GATEWAY_RESOLVERS_MAX)
-		return error_set(err, ERROR_USAGE, "--resolver %s: at most %d resolvers", value, GATEWAY_RESOLVERS_MAX);
+	if (options->resolver_count == OPTIONS_RESOLVERS_MAX)
+		return error_set(err, ERROR_USAGE, "--resolver %s: at most %d resolvers", value, OPTIONS_RESOLVERS_MAX);
 	if (options_parse_resolver(value, &options->resolvers[options->resolver_count]) < 0)
 		return error_set(
 		    err, ERROR_USAGE, "--resolver %s: give ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT", value);
@@ -399,8 +400,8 @@ options_read_resolv_conf(struct options *options)
 	char line[512], word[256];
 
 	while (file != NULL && fgets(line, sizeof(line), file) != NULL &&
-	    options->resolver_count < GATEWAY_RESOLVERS_MAX) {
-		struct gateway_resolver *resolver = &options->resolvers[options->resolver_count];
+	    options->resolver_count < OPTIONS_RESOLVERS_MAX) {
+		struct options_resolver *resolver = &options->resolvers[options->resolver_count];
 
 		if (sscanf(line, " nameserver %255s", word) == 1 && options_parse_resolver(word, resolver) == 0)
 			options->resolver_count++;

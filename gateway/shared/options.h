@@ -3,10 +3,22 @@
 #ifndef POSTERN_GATEWAY_OPTIONS_H
 #define POSTERN_GATEWAY_OPTIONS_H
 
-#include "gateway/path/gateway.h"
+#include "base/error.h"
+#include "gateway/shared/geo.h"
+#include "policy/names/addr.h"
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
+
+/* Upstream resolvers used at most. */
+#define OPTIONS_RESOLVERS_MAX 4
+
+struct options_resolver {
+	struct addr addr;
+	uint16_t port;
+};
 
 struct options {
 	const char *runtime_dir; /* --runtime-dir, POSTERN_RUNTIME_DIR; /run/postern: control.sock, lock */
@@ -15,8 +27,8 @@ struct options {
 	const char *gateway_user, *audit_user,
 	    *control_user; /* --gateway-user ...: name or number; postern-gateway ... */
 	const char *group; /* --group: may use the control socket; name or number; postern */
-	struct gateway_resolver
-	    resolvers[GATEWAY_RESOLVERS_MAX]; /* --resolver ADDR[:PORT]; default: /etc/resolv.conf */
+	struct options_resolver
+	    resolvers[OPTIONS_RESOLVERS_MAX]; /* --resolver ADDR[:PORT]; default: /etc/resolv.conf */
 	size_t resolver_count;
 	unsigned int gateways;    /* --gateways: gateway processes, 1..16; one per core up to 4 */
 	const char *organisation; /* --organisation: NULL: the default file, which need not exist */
@@ -30,7 +42,7 @@ struct options {
 	uint64_t retain_bytes; /* --retain-size: and the oldest of a database larger than this; 0: never */
 	bool rootless;         /* not started as root: roles share the caller's uid */
 	bool probe;            /* --probe */
-	int64_t progress_ms;   /* --progress-ms: for tests; 0: PROGRESS_MS */
+	int64_t progress_ms;   /* --progress-ms: for tests; 0: INTERIM_MS */
 
 	/* Set by the keeper for its children only. */
 	const char *role;                          /* --role: "gateway", "auditor", "control"; NULL: the keeper */

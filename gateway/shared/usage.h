@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a sandbox has used up: uses and bytes, in all and by rule. The same table in three places.
  *
- * A gateway counts (gateway/path/count/meter.c) and tells the keeper, which outlives it and tells the next one; the keeper tells
+ * A gateway counts (gateway/path/count/quota.c) and tells the keeper, which outlives it and tells the next one; the keeper tells
  * control, which writes it to disk for the keeper's own successor. Rows hold totals and are only ever raised, so that
  * nothing is lost or counted twice whoever hears of it in which order. A row lives as long as its rule stays in the
  * policy: taking a rule out and putting it back is a new grant. */

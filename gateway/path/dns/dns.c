@@ -40,7 +40,7 @@ udp_receive(struct dns_udp *udp)
 
 	if (n < 0)
 		return errno == EINTR;
-	account_arrive(udp->server->sandbox->account, RECORD_ATTEMPT_DNS, 1);
+	balance_arrive(udp->server->sandbox->balance, RECORD_ATTEMPT_DNS, 1);
 	if (addr_from_sockaddr((struct sockaddr *)&from, &origin.src, &origin.sport) &&
 	    pktinfo_read(&msg, &origin.server)) {
 		udp->last_src = origin.src;
@@ -71,7 +71,7 @@ udp_count_dropped(struct dns_udp *udp)
 	if (dropped == 0)
 		return;
 	udp->dropped = total;
-	account_arrive(udp->server->sandbox->account, RECORD_ATTEMPT_DNS, dropped);
+	balance_arrive(udp->server->sandbox->balance, RECORD_ATTEMPT_DNS, dropped);
 	dns_budget_over(
 	    &udp->server->budget, DNS_OVER_RATE, &origin, dropped, "more at once than the resolver's queue holds");
 }

@@ -51,7 +51,7 @@ budget_record(struct dns_budget *budget, enum dns_over_kind kind)
 	dns->generation = sandbox->generation;
 	snprintf(dns->answers, sizeof(dns->answers), "[]");
 	snprintf(dns->detail, sizeof(dns->detail), "%s", over->why);
-	if (account_send(sandbox->account, &record, 0, NULL) == 0)
+	if (balance_send(sandbox->balance, &record, 0, NULL) == 0)
 		over->count = 0;
 }
 

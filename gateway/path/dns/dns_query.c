@@ -11,7 +11,7 @@
 #include "gateway/path/dns/dns_query.h"
 
 #include "base/clock.h"
-#include "gateway/path/count/meter.h"
+#include "gateway/path/count/quota.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -350,7 +350,7 @@ query_decide(struct dns_query *query)
 	} else if (!query_name_affordable(query)) {
 		snprintf(query->detail, sizeof(query->detail), "too many new names");
 		dns_query_finish(query, VERDICT_LIMITED, REASON_LIMIT_RATE, DNS_REFUSED, DNS_EDE_BLOCKED);
-	} else if (!meter_name(sandbox, &query->question.name)) {
+	} else if (!quota_name(sandbox, &query->question.name)) {
 		snprintf(query->detail, sizeof(query->detail), "the sandbox's unique names per minute");
 		dns_query_finish(query, VERDICT_LIMITED, REASON_LIMIT_RATE, DNS_REFUSED, DNS_EDE_BLOCKED);
 	} else {
@@ -474,7 +474,7 @@ dns_query_take(struct dns_server *server, const struct dns_origin *origin, const
 	} else if (!recorder_has_room(&server->sandbox->gateway->recorder)) {
 		query_over(server, DNS_OVER_NO_ROOM, origin, &question, query_no_room);
 	} else {
-		if (!meter_query(server->sandbox))
+		if (!quota_query(server->sandbox))
 			why = "the sandbox's DNS queries per second";
 		else if (dns_budget_query(&server->budget))
 			query = query_new(server, origin, &question);

@@ -105,5 +105,5 @@ dns_record_send(const struct dns_query *query)
 		snprintf(dns->rule, sizeof(dns->rule), "%s (%s)",
 		    snapshot_rule_text(sandbox->policy, query->decision.rule),
 		    snapshot_rule_origin(sandbox->policy, query->decision.rule));
-	account_send(sandbox->account, &record, 0, NULL);
+	balance_send(sandbox->balance, &record, 0, NULL);
 }

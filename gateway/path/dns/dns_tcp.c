@@ -134,7 +134,7 @@ conn_take_message(struct dns_conn *conn, size_t at)
 		return 0;
 	if (size == 0 || size > DNS_TCP_QUERY_MAX) {
 		if (size > 0) {
-			account_arrive(conn->server->sandbox->account, RECORD_ATTEMPT_DNS, 1);
+			balance_arrive(conn->server->sandbox->balance, RECORD_ATTEMPT_DNS, 1);
 			dns_query_refuse_unread(conn->server, &conn->origin, VERDICT_DENIED, REASON_DNS_DENIED,
 			    "a message longer than any query");
 		}
@@ -147,7 +147,7 @@ conn_take_message(struct dns_conn *conn, size_t at)
 	if (message == NULL)
 		return 0;
 	conn->in_flight++;
-	account_arrive(conn->server->sandbox->account, RECORD_ATTEMPT_DNS, 1);
+	balance_arrive(conn->server->sandbox->balance, RECORD_ATTEMPT_DNS, 1);
 	loop_timer_set(conn_loop(conn), &conn->idle, DNS_TCP_IDLE_MS);
 	dns_query_take(conn->server, &conn->origin, message, size);
 	return 2 + size;
@@ -304,7 +304,7 @@ conn_refuse(struct dns_server *server, int fd, const struct sockaddr *from)
 	struct sockaddr_storage to;
 	socklen_t to_len = sizeof(to);
 
-	account_arrive(server->sandbox->account, RECORD_ATTEMPT_DNS, 1);
+	balance_arrive(server->sandbox->balance, RECORD_ATTEMPT_DNS, 1);
 	/* An address that the kernel does not tell stays empty. */
 	(void)addr_from_sockaddr(from, &origin.src, &origin.sport);
 	if (getsockname(fd, (struct sockaddr *)&to, &to_len) == 0)

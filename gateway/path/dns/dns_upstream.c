@@ -41,7 +41,7 @@ struct dns_upstream {
 	struct loop *loop;
 	size_t job_count;
 	bool closing;
-	struct gateway_resolver resolvers[GATEWAY_RESOLVERS_MAX];
+	struct options_resolver resolvers[OPTIONS_RESOLVERS_MAX];
 	size_t resolver_count;
 	size_t first; /* resolver that answered last when another one was silent */
 	struct dns_channel udp[DNS_UPSTREAM_CHANNELS];
@@ -157,12 +157,12 @@ static int
 channel_set_servers(struct dns_channel *channel)
 {
 	const struct dns_upstream *upstream = channel->upstream;
-	struct ares_addr_port_node nodes[GATEWAY_RESOLVERS_MAX];
+	struct ares_addr_port_node nodes[OPTIONS_RESOLVERS_MAX];
 	size_t count = upstream->resolver_count;
 
 	memset(nodes, 0, sizeof(nodes));
 	for (size_t i = 0; i < count; i++) {
-		const struct gateway_resolver *resolver = &upstream->resolvers[(upstream->first + i) % count];
+		const struct options_resolver *resolver = &upstream->resolvers[(upstream->first + i) % count];
 
 		nodes[i].next = i + 1 < count ? &nodes[i + 1] : NULL;
 		nodes[i].family = resolver->addr.family == 4 ? AF_INET : AF_INET6;
@@ -220,12 +220,12 @@ channel_close(struct dns_channel *channel)
 
 int
 dns_upstream_new(
-    struct loop *loop, const struct gateway_resolver *resolvers, size_t count, struct dns_upstream **ret_upstream)
+    struct loop *loop, const struct options_resolver *resolvers, size_t count, struct dns_upstream **ret_upstream)
 {
 	struct dns_upstream *upstream;
 	int rc;
 
-	if (count == 0 || count > GATEWAY_RESOLVERS_MAX)
+	if (count == 0 || count > OPTIONS_RESOLVERS_MAX)
 		return -EINVAL;
 	upstream = calloc(1, sizeof(*upstream));
 	if (upstream == NULL)

@@ -43,7 +43,7 @@ struct dns_upstream_request {
 
 /* All channels are made here, because making one opens files, which the seccomp filter forbids later. 0 or -errno. */
 int dns_upstream_new(
-    struct loop *loop, const struct gateway_resolver *resolvers, size_t count, struct dns_upstream **ret_upstream);
+    struct loop *loop, const struct options_resolver *resolvers, size_t count, struct dns_upstream **ret_upstream);
 /* Cancels everything; no handler runs. Accepts NULL. The loop must run one more round to free sockets' sources. */
 void dns_upstream_free(struct dns_upstream *upstream);
 

@@ -3,7 +3,7 @@
  *
  * Theory of operation. Each refusing nftables rule counts every packet in a named counter and logs some of them (the
  * log is rate-limited, and the netlink socket may overflow). A logged packet becomes a row, or raises the count of the
- * row of its kind (gateway/path/count/tally.h). What was counted but not logged is found by comparing: the keeper is asked for the
+ * row of its kind (gateway/path/count/aggregate.h). What was counted but not logged is found by comparing: the keeper is asked for the
  * counters, and RECONCILE_MS later, when every packet counted by then and logged at all has long been read, the
  * difference goes to the class's row without addresses. So the sum of a class's rows is the kernel's count, and a late
  * log message is never counted twice. Comparing goes on until a round finds nothing new; the next logged packet
@@ -19,7 +19,7 @@
 
 #include "base/clock.h"
 #include "gateway/path/refused/nflog.h"
-#include "gateway/path/count/tally.h"
+#include "gateway/path/count/aggregate.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -56,10 +56,10 @@ struct refused_log {
 	struct loop_timer timer;       /* reconciliation */
 	struct link_request request;   /* for counters */
 	struct loop_deferred deferred; /* frees */
-	struct tally tally;
-	struct account *account;          /* held */
+	struct aggregate aggregate;
+	struct balance *balance;          /* held */
 	uint64_t logged[TAP_COUNTER_MAX]; /* packets whose log message came in */
-	uint64_t arrived;                 /* told to the account */
+	uint64_t arrived;                 /* told to the balance */
 	uint64_t seen[TAP_COUNTER_MAX];   /* packets in rows, since attach */
 	uint64_t base[TAP_COUNTER_MAX];   /* counters when this gateway's time began; wraps when a table was remade */
 	uint64_t sample[TAP_COUNTER_MAX]; /* the counters' latest answer */
@@ -75,7 +75,8 @@ static const enum reason refused_reasons[] = {
     [TAP_COUNTER_ICMP] = REASON_PROTO_DENIED,
     [TAP_COUNTER_PROTO] = REASON_PROTO_DENIED,
 };
-static_assert(TAP_COUNTER_MAX * REFUSED_ROW_MAX <= TALLY_CLASSES_MAX, "a class of the tally for each kind of row");
+static_assert(
+    TAP_COUNTER_MAX * REFUSED_ROW_MAX <= AGGREGATE_CLASSES_MAX, "a class of the aggregate for each kind of row");
 static_assert(sizeof(refused_reasons) / sizeof(refused_reasons[0]) == TAP_COUNTER_MAX, "a reason for each counter");
 
 static uint8_t refused_proto(enum tap_counter class)
@@ -156,12 +157,12 @@ refused_detail(
 
 static int
 refused_open(
-    struct refused_log *log, const struct tally_key *key, const struct nflog_packet *packet, enum refused_row row)
+    struct refused_log *log, const struct aggregate_key *key, const struct nflog_packet *packet, enum refused_row row)
 {
 	struct record_flow flow = refused_flow(log, packet->class);
 
-	if (tally_full(&log->tally, key->class))
-		return tally_rest(&log->tally, key->class, &flow, 1);
+	if (aggregate_full(&log->aggregate, key->class))
+		return aggregate_rest(&log->aggregate, key->class, &flow, 1);
 	if (packet->ip) {
 		flow.src = packet->src;
 		flow.dst = packet->dst;
@@ -171,7 +172,7 @@ refused_open(
 		gateway_record_place(&log->gateway->geo, &flow);
 	}
 	refused_detail(log, packet, row, &flow);
-	return tally_open(&log->tally, key, &flow, 1);
+	return aggregate_open(&log->aggregate, key, &flow, 1);
 }
 
 static void
@@ -179,7 +180,7 @@ refused_packet_handler(const struct nflog_packet *packet, void *context)
 {
 	struct refused_log *log = context;
 	enum refused_row row = refused_row_of(packet);
-	struct tally_key key = {.class = (uint8_t)((unsigned int)packet->class * REFUSED_ROW_MAX + row)};
+	struct aggregate_key key = {.class = (uint8_t)((unsigned int)packet->class * REFUSED_ROW_MAX + row)};
 
 	if (packet->ip) {
 		key.src = packet->src;
@@ -189,7 +190,7 @@ refused_packet_handler(const struct nflog_packet *packet, void *context)
 	}
 	log->logged[packet->class]++;
 	/* A packet that finds no memory is not "seen", so that reconciling counts it. */
-	if (tally_bump(&log->tally, &key, 1) || refused_open(log, &key, packet, row) == 0)
+	if (aggregate_bump(&log->aggregate, &key, 1) || refused_open(log, &key, packet, row) == 0)
 		log->seen[packet->class]++;
 }
 
@@ -211,7 +212,7 @@ refused_receive(struct refused_log *log)
 	return true;
 }
 
-/* Tell the account what has come in: by the kernel's counters, or by the log messages where these are ahead of the
+/* Tell the balance what has come in: by the kernel's counters, or by the log messages where these are ahead of the
  * counters' latest answer. */
 static void
 refused_arrived(struct refused_log *log)
@@ -224,7 +225,7 @@ refused_arrived(struct refused_log *log)
 		arrived += counted > log->logged[i] ? counted : log->logged[i];
 	}
 	if (arrived > log->arrived)
-		account_arrive(log->account, RECORD_ATTEMPT_REFUSED, arrived - log->arrived);
+		balance_arrive(log->balance, RECORD_ATTEMPT_REFUSED, arrived - log->arrived);
 	log->arrived = arrived > log->arrived ? arrived : log->arrived;
 }
 
@@ -295,7 +296,7 @@ refused_compare(struct refused_log *log)
 			continue;
 		agree = false;
 		flow = refused_flow(log, class);
-		if (tally_rest(&log->tally, (uint8_t)(i * REFUSED_ROW_MAX), &flow, counted - log->seen[i]) == 0)
+		if (aggregate_rest(&log->aggregate, (uint8_t)(i * REFUSED_ROW_MAX), &flow, counted - log->seen[i]) == 0)
 			log->seen[i] = counted;
 	}
 	log->sampled = false;
@@ -321,8 +322,8 @@ refused_finish(struct refused_log *log)
 	close(loop_source_remove(loop, &log->source));
 	loop_timer_stop(loop, &log->timer);
 	link_cancel(&log->gateway->link, &log->request);
-	tally_close(&log->tally);
-	account_release(log->account);
+	aggregate_close(&log->aggregate);
+	balance_release(log->balance);
 	log->gateway->refused_lingering--;
 	loop_defer(loop, &log->deferred);
 }
@@ -362,20 +363,20 @@ refused_attach(struct sandbox *sandbox, int nflog)
 		log->sandbox = sandbox;
 		log->gateway = sandbox->gateway;
 		log->id = sandbox->id;
-		log->account = account_hold(sandbox->account);
+		log->balance = balance_hold(sandbox->balance);
 		memcpy(log->base, sandbox->refused_base, sizeof(log->base));
 		memcpy(log->sample, sandbox->refused_base, sizeof(log->sample));
 		log->source = (struct loop_source){.fd = nflog, .handler = refused_source_handler};
 		log->timer.handler = refused_timer_handler;
 		log->request.handler = refused_counters_handler;
 		log->deferred.handler = refused_free_handler;
-		tally_init(&log->tally, loop, log->account, REFUSED_ENTRIES_MAX);
+		aggregate_init(&log->aggregate, loop, log->balance, REFUSED_ENTRIES_MAX);
 		rc = loop_source_add(loop, &log->source, EPOLLIN);
 	}
 	if (rc < 0) {
 		close(nflog);
 		if (log != NULL)
-			account_release(log->account);
+			balance_release(log->balance);
 		free(log);
 		return rc;
 	}
@@ -398,7 +399,7 @@ refused_detach(struct sandbox *sandbox)
 	log->generation = sandbox->generation;
 	refused_drain(log);
 	refused_arrived(log);
-	tally_flush(&log->tally);
+	aggregate_flush(&log->aggregate);
 	link_cancel(&log->gateway->link, &log->request);
 	refused_ask(log);
 	if (loop_timer_set(log->gateway->loop, &log->timer, REFUSED_LINGER_MS) < 0)

@@ -125,7 +125,7 @@ flow_end(struct flow *flow, enum end_reason end, enum verdict verdict, enum reas
 	flow->state = FLOW_ENDED;
 	recorder_cancel(&gateway->recorder, &flow->wait);
 	flow_record_close(flow, end, verdict, reason);
-	meter_close(flow->sandbox, &flow->ticket);
+	quota_close(flow->sandbox, &flow->ticket);
 	flow_close_fd(flow, &flow->guest, &flow->guest_fd, reset);
 	flow_close_fd(flow, &flow->origin, &flow->origin_fd, reset);
 	loop_timer_stop(gateway->loop, &flow->timer);
@@ -244,7 +244,7 @@ flow_open(struct flow *flow, const struct gateway_verdict *verdict, const struct
 		return;
 	}
 	flow->verdict = *verdict;
-	if (!flow_meter_open(flow, &flow->verdict)) {
+	if (!flow_quota_open(flow, &flow->verdict)) {
 		failed = flow->verdict;
 		flow_refuse(flow, &failed, said);
 		return;
@@ -391,7 +391,7 @@ flow_settle(struct flow *flow)
 void
 flow_pump(struct flow *flow, bool out, bool back)
 {
-	if (!flow_meter_budget(flow, out, back))
+	if (!flow_quota_budget(flow, out, back))
 		return;
 	/* The origin's answer to an Upgrade decides what the guest's held bytes are. */
 	if (back && flow->http != NULL && flow->http->status_awaited) {
@@ -422,7 +422,7 @@ flow_pump(struct flow *flow, bool out, bool back)
 		if (flow->first_byte_us == 0 && (flow->back.bytes > 0 || flow->back.stuck > 0))
 			flow->first_byte_us = flow_since_us(flow->began_us);
 	}
-	if (flow_meter_count(flow))
+	if (flow_quota_count(flow))
 		flow_settle(flow);
 }
 

@@ -5,7 +5,7 @@
 
 #include "gateway/path/gateway.h"
 #include "gateway/path/tcp/http_request.h"
-#include "gateway/path/count/meter.h"
+#include "gateway/path/count/quota.h"
 #include "gateway/path/tcp/relay.h"
 #include "gateway/path/tcp/tls_hello.h"
 
@@ -139,10 +139,10 @@ struct flow {
 	struct addr up_src;                /* our own end of the connection to the origin */
 	uint16_t up_sport;
 	struct flow_segments segments; /* of records before the open one */
-	struct progress progress;
+	struct interim interim;
 	uint8_t flags; /* RECORD_FLAG_* */
 	bool durable, connected;
-	struct meter_ticket ticket; /* held while a record is open */
+	struct quota_ticket ticket; /* held while a record is open */
 
 	struct tls_hello *hello;    /* FLOW_TLS while READING; owned */
 	struct flow_retry *retry;   /* FLOW_TLS from the verdict until the flow is opaque; owned */
@@ -217,13 +217,13 @@ bool flow_still_allowed(const struct flow *flow);
 /* flow_meter.c: what flows use up. */
 
 /* The verdict is "allowed": may it be used once more? False: *verdict says why not. */
-bool flow_meter_open(struct flow *flow, struct gateway_verdict *verdict);
+bool flow_quota_open(struct flow *flow, struct gateway_verdict *verdict);
 /* Another request's verdict takes the place of the one before, on the same connection. */
-bool flow_meter_next(struct flow *flow, struct gateway_verdict *verdict);
+bool flow_quota_next(struct flow *flow, struct gateway_verdict *verdict);
 /* RELAYING, before a turn: how much may move. False when nothing may: the flow was ended. */
-bool flow_meter_budget(struct flow *flow, bool out, bool back);
+bool flow_quota_budget(struct flow *flow, bool out, bool back);
 /* RELAYING, after it: count what did. False when that was beyond a limit: the flow was ended. */
-bool flow_meter_count(struct flow *flow);
+bool flow_quota_count(struct flow *flow);
 
 /* flow_tls.c: the hello of FLOW_TLS. */
 

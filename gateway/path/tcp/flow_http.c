@@ -179,7 +179,7 @@ flow_http_abandon(struct flow *flow)
 		return;
 	}
 	said = flow_http_said(&http->parser.head);
-	account_arrive(flow->sandbox->account, RECORD_ATTEMPT_CONNECTION, 1);
+	balance_arrive(flow->sandbox->balance, RECORD_ATTEMPT_CONNECTION, 1);
 	flow_record_refused(flow->sandbox, &flow->ends, &verdict, &said);
 	flow_buffer_free(flow);
 }
@@ -192,7 +192,7 @@ flow_http_fault(struct flow *flow)
 	struct gateway_verdict verdict = flow_verdict(VERDICT_DENIED, parser->head.reason, parser->head.detail);
 
 	if (!parser->in_body) {
-		account_arrive(flow->sandbox->account, RECORD_ATTEMPT_CONNECTION, 1);
+		balance_arrive(flow->sandbox->balance, RECORD_ATTEMPT_CONNECTION, 1);
 		return flow_http_cut(flow, &verdict, false);
 	}
 	flow_end(flow, END_POLICY, VERDICT_ALLOWED, parser->head.reason, true);
@@ -207,10 +207,10 @@ flow_http_next_host(struct flow *flow)
 	struct gateway_verdict verdict = flow_http_judge(flow, head);
 	struct flow_said said = flow_http_said(head);
 
-	account_arrive(flow->sandbox->account, RECORD_ATTEMPT_CONNECTION, 1);
+	balance_arrive(flow->sandbox->balance, RECORD_ATTEMPT_CONNECTION, 1);
 	if (verdict.verdict == VERDICT_ALLOWED && !recorder_ready(&flow->sandbox->gateway->recorder))
 		verdict = flow_verdict(VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, NULL);
-	if (verdict.verdict != VERDICT_ALLOWED || !flow_meter_next(flow, &verdict))
+	if (verdict.verdict != VERDICT_ALLOWED || !flow_quota_next(flow, &verdict))
 		return flow_http_cut(flow, &verdict, true);
 	flow_record_close(flow, END_NEXT_HOST, VERDICT_ALLOWED, REASON_ALLOWED);
 	flow->began_us = flow_http_began_us(flow->http);
@@ -366,7 +366,7 @@ flow_http_late(struct flow *flow)
 	    flow_verdict(VERDICT_DENIED, REASON_HTTP_MALFORMED, "request head not complete in time");
 
 	if (flow->http != NULL && !flow->http->pending) {
-		account_arrive(flow->sandbox->account, RECORD_ATTEMPT_CONNECTION, 1);
+		balance_arrive(flow->sandbox->balance, RECORD_ATTEMPT_CONNECTION, 1);
 		flow_http_cut(flow, &verdict, false);
 	} else {
 		flow_end(flow, END_ERROR, VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, true);

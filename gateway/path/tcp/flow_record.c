@@ -89,8 +89,8 @@ flow_record_refused(struct sandbox *sandbox, const struct flow_ends *ends, const
 		return;
 	gateway_flow_record(sandbox, &record, &ends->src, ends->sport, &ends->dst, ends->dport, IPPROTO_TCP, verdict);
 	flow_record_said(&record.flow, said);
-	/* When even the reserve is full the refusal stands without a record: the account tells. */
-	(void)account_send(sandbox->account, &record, 0, NULL);
+	/* When even the reserve is full the refusal stands without a record: the balance tells. */
+	(void)balance_send(sandbox->balance, &record, 0, NULL);
 }
 
 /* How it stands: for a record of progress, and, with an end, for the last one. */
@@ -114,22 +114,22 @@ flow_record_count(const struct flow *flow)
 }
 
 static uint64_t
-flow_progress_count(struct progress *progress)
+flow_interim_count(struct interim *interim)
 {
-	const struct flow *flow = loop_owner(progress, struct flow, progress);
+	const struct flow *flow = loop_owner(interim, struct flow, interim);
 
 	return flow->out.bytes + flow->back.bytes;
 }
 
 static void
-flow_progress_tell(struct progress *progress)
+flow_interim_tell(struct interim *interim)
 {
-	const struct flow *flow = loop_owner(progress, struct flow, progress);
+	const struct flow *flow = loop_owner(interim, struct flow, interim);
 	struct record record = {.kind = RECORD_PROGRESS, .close = flow_record_count(flow)};
 
 	record.close.verdict = VERDICT_ALLOWED;
 	record.close.reason = REASON_ALLOWED;
-	(void)account_send(flow->sandbox->account, &record, 0, NULL);
+	(void)balance_send(flow->sandbox->balance, &record, 0, NULL);
 }
 
 int
@@ -143,14 +143,14 @@ flow_record_open(struct flow *flow, const struct flow_said *said)
 	    flow->sandbox, &record, &ends->src, ends->sport, &ends->dst, ends->dport, IPPROTO_TCP, &flow->verdict);
 	flow_record_said(&record.flow, said);
 	flow->durable = false;
-	rc = account_send(flow->sandbox->account, &record, 0, &flow->wait);
+	rc = balance_send(flow->sandbox->balance, &record, 0, &flow->wait);
 	if (rc < 0)
 		return rc;
 	flow->record_id = record.flow.id;
 	flow->opened_us = clock_mono_us();
-	flow->progress.count = flow_progress_count;
-	flow->progress.tell = flow_progress_tell;
-	progress_add(flow->sandbox->gateway, &flow->progress);
+	flow->interim.count = flow_interim_count;
+	flow->interim.tell = flow_interim_tell;
+	interim_add(flow->sandbox->gateway, &flow->interim);
 	return 0;
 }
 
@@ -162,13 +162,13 @@ flow_record_close(struct flow *flow, enum end_reason end, enum verdict verdict, 
 
 	if (flow->record_id == 0)
 		return;
-	progress_remove(flow->sandbox->gateway, &flow->progress);
+	interim_remove(flow->sandbox->gateway, &flow->interim);
 	record.close = flow_record_count(flow);
 	record.close.end = (uint8_t)end;
 	record.close.reason = (uint8_t)reason;
 	record.close.verdict = (uint8_t)verdict;
-	(void)account_send(flow->sandbox->account, &record, 0, NULL);
-	(void)meter_count(flow->sandbox, &flow->ticket, flow->out.bytes, flow->back.bytes, &ignored);
+	(void)balance_send(flow->sandbox->balance, &record, 0, NULL);
+	(void)quota_count(flow->sandbox, &flow->ticket, flow->out.bytes, flow->back.bytes, &ignored);
 	flow->record_id = 0;
 	flow->segments.out += (uint32_t)record.close.packets_out;
 	flow->segments.in += (uint32_t)record.close.packets_in;

@@ -109,7 +109,7 @@ flow_retry_cut(struct flow *flow, enum reason reason, const char *detail)
 	    .hello = hello,
 	    .flags = hello->ech ? RECORD_FLAG_ECH : 0};
 
-	account_arrive(flow->sandbox->account, RECORD_ATTEMPT_CONNECTION, 1);
+	balance_arrive(flow->sandbox->balance, RECORD_ATTEMPT_CONNECTION, 1);
 	flow_record_refused(flow->sandbox, &flow->ends, &verdict, &said);
 	flow_end(flow, END_NEXT_HOST, VERDICT_ALLOWED, REASON_ALLOWED, true);
 }

@@ -7,7 +7,7 @@
  *
  * A guest can have connections refused faster than the log can be written, and all sandboxes share the log: their
  * connections would wait behind its refusals, and the oldest records would make room for them. So only so many refusals
- * of a sandbox have a record of their own; further ones are counted (gateway/path/count/tally.h) until the minute is over. What is
+ * of a sandbox have a record of their own; further ones are counted (gateway/path/count/aggregate.h) until the minute is over. What is
  * allowed always has its own.
  *
  * When descriptors run out, accept fails and the listener stays readable: a busy loop. One descriptor is kept in
@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "gateway/path/count/tally.h"
+#include "gateway/path/count/aggregate.h"
 #include "gateway/path/count/window.h"
 
 #include <assert.h>
@@ -32,7 +32,7 @@
 #define PROXY_ACCEPT_BATCH 64
 /* How long a listener rests when descriptors or memory are short; SYNs wait in its backlog. */
 #define PROXY_REST_MS 100
-/* Kinds of refusals that are counted instead of listed, for each reason (gateway/path/count/tally.h). */
+/* Kinds of refusals that are counted instead of listed, for each reason (gateway/path/count/aggregate.h). */
 #define PROXY_REFUSALS_MAX 64
 /* Refusals of a sandbox that are listed within a minute: what a program that goes on trying needs in an hour, some 2 MB
  * of log, and less than a second's work of its writer. */
@@ -50,11 +50,11 @@ struct proxy {
 	struct sandbox *sandbox;
 	struct proxy_listener listeners[2];
 	struct flow_list flows;
-	struct window listed;  /* refusals with a record of their own */
-	struct tally refusals; /* those that find no room for one */
+	struct window listed;      /* refusals with a record of their own */
+	struct aggregate refusals; /* those that find no room for one */
 };
 
-static_assert(REASON_MAX <= TALLY_CLASSES_MAX, "a class of the tally for each reason");
+static_assert(REASON_MAX <= AGGREGATE_CLASSES_MAX, "a class of the aggregate for each reason");
 
 /* Shared by all sandboxes of the process. */
 static int proxy_reserve_fd = -1;
@@ -118,16 +118,16 @@ static void
 proxy_count(struct proxy *proxy, const struct flow_ends *ends, enum verdict verdict, enum reason reason)
 {
 	struct gateway_verdict refusal = flow_verdict(verdict, reason, "too many to be listed one by one");
-	struct tally_key kind = {
+	struct aggregate_key kind = {
 	    .src = ends->src, .dst = ends->dst, .class = (uint8_t)reason, .proto = IPPROTO_TCP, .dport = ends->dport};
 	struct record record;
 
-	account_reclass(proxy->sandbox->account, RECORD_ATTEMPT_CONNECTION, RECORD_ATTEMPT_REFUSED);
-	if (tally_bump(&proxy->refusals, &kind, 1))
+	balance_reclass(proxy->sandbox->balance, RECORD_ATTEMPT_CONNECTION, RECORD_ATTEMPT_REFUSED);
+	if (aggregate_bump(&proxy->refusals, &kind, 1))
 		return;
 	gateway_flow_record(
 	    proxy->sandbox, &record, &ends->src, ends->sport, &ends->dst, ends->dport, IPPROTO_TCP, &refusal);
-	if (tally_open(&proxy->refusals, &kind, &record.flow, 1) < 0)
+	if (aggregate_open(&proxy->refusals, &kind, &record.flow, 1) < 0)
 		log_warnx("%s: no memory to record a refused connection", proxy->sandbox->name);
 }
 
@@ -168,7 +168,7 @@ proxy_take(struct proxy *proxy, int fd, const struct sockaddr_storage *peer)
 	struct gateway *gateway = proxy->sandbox->gateway;
 	struct flow_ends ends = {0};
 
-	account_arrive(proxy->sandbox->account, RECORD_ATTEMPT_CONNECTION, 1);
+	balance_arrive(proxy->sandbox->balance, RECORD_ATTEMPT_CONNECTION, 1);
 	if (!proxy_ends(fd, peer, &ends))
 		proxy_turn_away(
 		    proxy, fd, &ends, VERDICT_FAILED, REASON_INTERNAL_ERROR, "the kernel did not tell its addresses");
@@ -203,7 +203,7 @@ proxy_exhausted(struct proxy_listener *listener)
 		proxy_reserve_fd = -1;
 		fd = accept4(listener->fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0) {
-			account_arrive(listener->proxy->sandbox->account, RECORD_ATTEMPT_CONNECTION, 1);
+			balance_arrive(listener->proxy->sandbox->balance, RECORD_ATTEMPT_CONNECTION, 1);
 			(void)proxy_ends(fd, &peer, &ends);
 			proxy_turn_away(listener->proxy, fd, &ends, VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS,
 			    "the gateway is out of descriptors");
@@ -275,7 +275,7 @@ proxy_attach(struct sandbox *sandbox, int tcp4, int tcp6)
 	proxy->sandbox = sandbox;
 	proxy->flows.sandbox = sandbox;
 	window_init(&proxy->listed, PROXY_LISTED_MS);
-	tally_init(&proxy->refusals, sandbox->gateway->loop, sandbox->account, PROXY_REFUSALS_MAX);
+	aggregate_init(&proxy->refusals, sandbox->gateway->loop, sandbox->balance, PROXY_REFUSALS_MAX);
 	sandbox->proxy = proxy;
 	rc = proxy_listen(proxy, &proxy->listeners[0], tcp4);
 	rc6 = proxy_listen(proxy, &proxy->listeners[1], tcp6);
@@ -303,7 +303,7 @@ proxy_detach(struct sandbox *sandbox, enum end_reason end)
 	}
 	while (proxy->flows.first != NULL)
 		flow_detach(proxy->flows.first, end);
-	tally_close(&proxy->refusals);
+	aggregate_close(&proxy->refusals);
 	free(proxy);
 	sandbox->proxy = NULL;
 }
@@ -335,7 +335,7 @@ proxy_recount(struct sandbox *sandbox)
 {
 	for (const struct flow *flow = sandbox->proxy == NULL ? NULL : sandbox->proxy->flows.first; flow != NULL;
 	     flow = flow->next)
-		meter_recount(sandbox, &flow->ticket);
+		quota_recount(sandbox, &flow->ticket);
 }
 
 size_t

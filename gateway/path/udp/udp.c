@@ -30,13 +30,13 @@ udp_is_guest(const struct sandbox *sandbox, const struct addr *src)
 	return addr_equal(src, &sandbox->guest4) || addr_equal(src, &sandbox->guest6);
 }
 
-static_assert(REASON_MAX <= TALLY_CLASSES_MAX, "a class of the tally for each reason");
+static_assert(REASON_MAX <= AGGREGATE_CLASSES_MAX, "a class of the aggregate for each reason");
 
 void
 udp_refuse(
     struct udp_relay *relay, const struct udp_key *key, const struct gateway_verdict *verdict, enum end_reason end)
 {
-	struct tally_key kind = {.src = key->src,
+	struct aggregate_key kind = {.src = key->src,
 	    .dst = key->dst,
 	    .class = (uint8_t)verdict->reason,
 	    .proto = IPPROTO_UDP,
@@ -44,13 +44,13 @@ udp_refuse(
 	struct record record;
 
 	/* It came in as the start of a flow; what is counted instead of listed is a refused packet. */
-	account_reclass(relay->sandbox->account, RECORD_ATTEMPT_CONNECTION, RECORD_ATTEMPT_REFUSED);
-	if (tally_bump(&relay->refusals, &kind, 1))
+	balance_reclass(relay->sandbox->balance, RECORD_ATTEMPT_CONNECTION, RECORD_ATTEMPT_REFUSED);
+	if (aggregate_bump(&relay->refusals, &kind, 1))
 		return;
 	gateway_flow_record(
 	    relay->sandbox, &record, &key->src, key->sport, &key->dst, key->dport, IPPROTO_UDP, verdict);
 	record.flow.end = (uint8_t)end;
-	if (tally_open(&relay->refusals, &kind, &record.flow, 1) < 0)
+	if (aggregate_open(&relay->refusals, &kind, &record.flow, 1) < 0)
 		log_warnx("%s: no memory to record a refused datagram", relay->sandbox->name);
 }
 
@@ -67,7 +67,7 @@ udp_intake(struct udp_socket *guest, const struct udp_key *key, const struct soc
 		udp_flow_forward(flow, datagram);
 		return;
 	}
-	account_arrive(relay->sandbox->account, RECORD_ATTEMPT_CONNECTION, 1);
+	balance_arrive(relay->sandbox->balance, RECORD_ATTEMPT_CONNECTION, 1);
 	if (!udp_is_guest(relay->sandbox, &key->src)) /* the kernel's rules said so already */
 		udp_refuse(relay, key, &spoofed, END_REFUSED);
 	else
@@ -149,7 +149,7 @@ udp_attach(struct sandbox *sandbox)
 	relay->tokens_milli = UDP_OPEN_BURST * 1000;
 	relay->tokens_ms = clock_mono_ms();
 	relay->deferred.handler = udp_relay_free_handler;
-	tally_init(&relay->refusals, relay->loop, sandbox->account, UDP_REFUSALS_MAX);
+	aggregate_init(&relay->refusals, relay->loop, sandbox->balance, UDP_REFUSALS_MAX);
 	sandbox->udp = relay;
 	return 0;
 }
@@ -311,7 +311,7 @@ udp_recount(struct sandbox *sandbox)
 {
 	for (size_t i = 0; sandbox->udp != NULL && i < UDP_BUCKETS; i++)
 		for (const struct udp_flow *flow = sandbox->udp->buckets[i]; flow != NULL; flow = flow->next_in_bucket)
-			meter_recount(sandbox, &flow->ticket);
+			quota_recount(sandbox, &flow->ticket);
 }
 
 void
@@ -324,7 +324,7 @@ udp_detach(struct sandbox *sandbox, enum end_reason end)
 	udp_close_flows(relay, NULL, end);
 	while (relay->ports != NULL)
 		udp_port_close(relay->ports);
-	tally_close(&relay->refusals);
+	aggregate_close(&relay->refusals);
 	sandbox->udp = NULL;
 	relay->sandbox = NULL;
 	loop_defer(relay->loop, &relay->deferred);

@@ -4,8 +4,8 @@
 #define POSTERN_GATEWAY_UDP_H
 
 #include "gateway/path/gateway.h"
-#include "gateway/path/count/meter.h"
-#include "gateway/path/count/tally.h"
+#include "gateway/path/count/quota.h"
+#include "gateway/path/count/aggregate.h"
 
 #include <assert.h>
 #include <stdbool.h>
@@ -31,7 +31,7 @@
 #define UDP_KEEP_S 240
 /* Datagrams read from one socket for one event. */
 #define UDP_BATCH_MAX 32
-/* Kinds of refusals kept per sandbox and reason (gateway/path/count/tally.h). */
+/* Kinds of refusals kept per sandbox and reason (gateway/path/count/aggregate.h). */
 #define UDP_REFUSALS_MAX 64
 /* The largest payload there is, and one byte to see that it is not larger. */
 #define UDP_DATAGRAM_MAX 65536
@@ -85,8 +85,8 @@ struct udp_flow {
 	int64_t first_byte_us;            /* from opened_us to the first answer; 0: none yet */
 	struct addr up_src;               /* our own end of the upstream socket */
 	uint16_t up_sport;
-	struct progress progress;
-	struct meter_ticket ticket;
+	struct interim interim;
+	struct quota_ticket ticket;
 	bool answered;
 	struct name name; /* proven name; len 0 when an address rule allowed it */
 };
@@ -97,7 +97,7 @@ struct udp_relay {
 	struct udp_port *ports;
 	struct udp_flow *buckets[UDP_BUCKETS];
 	size_t flow_count;
-	struct tally refusals;
+	struct aggregate refusals;
 	int64_t tokens_milli;          /* new flows that may begin, in thousandths */
 	int64_t tokens_ms;             /* when they were last counted */
 	struct loop_deferred deferred; /* frees */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One UDP flow from its first datagram to its closing record.
  *
- * Theory of operation. The first datagram is judged. Refused: it is counted (gateway/path/count/tally.h) and gone; the relay
+ * Theory of operation. The first datagram is judged. Refused: it is counted (gateway/path/count/aggregate.h) and gone; the relay
  * cannot send ICMP, the kernel's own rules do that for what never gets here. Allowed: socket, last look at the exact
  * sockaddr, connect, opening record; the datagram waits (UDP_HELD) until the record is durable, and a few more behind
  * it. Then datagrams pass both ways (UDP_OPEN). The flow ends when it was quiet too long, when the origin's ICMP says
@@ -28,7 +28,7 @@ static size_t
 udp_bucket(const struct udp_key *key)
 {
 	const uint8_t *bytes = (const uint8_t *)key;
-	uint32_t hash = 2166136261u; /* FNV-1a; the table is bounded, see gateway/path/count/tally.c */
+	uint32_t hash = 2166136261u; /* FNV-1a; the table is bounded, see gateway/path/count/aggregate.c */
 
 	for (size_t i = 0; i < sizeof(*key); i++)
 		hash = (hash ^ bytes[i]) * 16777619u;
@@ -116,22 +116,22 @@ udp_flow_record_count(const struct udp_flow *flow)
 }
 
 static uint64_t
-udp_flow_progress_count(struct progress *progress)
+udp_flow_interim_count(struct interim *interim)
 {
-	const struct udp_flow *flow = loop_owner(progress, struct udp_flow, progress);
+	const struct udp_flow *flow = loop_owner(interim, struct udp_flow, interim);
 
 	return flow->bytes_out + flow->bytes_in;
 }
 
 static void
-udp_flow_progress_tell(struct progress *progress)
+udp_flow_interim_tell(struct interim *interim)
 {
-	const struct udp_flow *flow = loop_owner(progress, struct udp_flow, progress);
+	const struct udp_flow *flow = loop_owner(interim, struct udp_flow, interim);
 	struct record record = {.kind = RECORD_PROGRESS, .close = udp_flow_record_count(flow)};
 
 	record.close.verdict = VERDICT_ALLOWED;
 	record.close.reason = REASON_ALLOWED;
-	(void)account_send(flow->relay->sandbox->account, &record, 0, NULL);
+	(void)balance_send(flow->relay->sandbox->balance, &record, 0, NULL);
 }
 
 static void
@@ -142,7 +142,7 @@ udp_flow_record_close(const struct udp_flow *flow, enum end_reason end, enum ver
 	record.close.end = (uint8_t)end;
 	record.close.reason = (uint8_t)reason;
 	record.close.verdict = (uint8_t)verdict;
-	if (account_send(flow->relay->sandbox->account, &record, 0, NULL) < 0)
+	if (balance_send(flow->relay->sandbox->balance, &record, 0, NULL) < 0)
 		log_warnx("%s: a UDP flow's closing record was lost", flow->relay->sandbox->name);
 }
 
@@ -158,9 +158,9 @@ udp_flow_close(struct udp_flow *flow, enum end_reason end, enum verdict verdict,
 	loop_timer_stop(relay->loop, &flow->timer);
 	close(loop_source_remove(relay->loop, &flow->source));
 	udp_held_drop(flow);
-	progress_remove(relay->sandbox->gateway, &flow->progress);
+	interim_remove(relay->sandbox->gateway, &flow->interim);
 	udp_flow_record_close(flow, end, verdict, reason);
-	meter_close(relay->sandbox, &flow->ticket);
+	quota_close(relay->sandbox, &flow->ticket);
 	udp_flow_unlink(flow);
 	loop_defer(relay->loop, &flow->deferred);
 }
@@ -184,14 +184,14 @@ udp_error_passes(int error)
 
 /* A datagram passes whole or not at all: one that does not fit a limit closes the flow, and false. */
 static bool
-udp_flow_affords(struct udp_flow *flow, size_t len, enum meter_way way)
+udp_flow_affords(struct udp_flow *flow, size_t len, enum quota_way way)
 {
-	uint64_t left = meter_left(flow->relay->sandbox, &flow->ticket, way);
+	uint64_t left = quota_left(flow->relay->sandbox, &flow->ticket, way);
 
 	if (len < left || left == UINT64_MAX)
 		return true;
 	udp_flow_close(
-	    flow, END_POLICY, VERDICT_ALLOWED, way == METER_UPLOAD ? REASON_LIMIT_UPLOAD : REASON_LIMIT_DOWNLOAD);
+	    flow, END_POLICY, VERDICT_ALLOWED, way == QUOTA_UPLOAD ? REASON_LIMIT_UPLOAD : REASON_LIMIT_DOWNLOAD);
 	return false;
 }
 
@@ -200,7 +200,7 @@ udp_flow_count(struct udp_flow *flow)
 {
 	enum reason ignored; /* asked for before */
 
-	(void)meter_count(flow->relay->sandbox, &flow->ticket, flow->bytes_out, flow->bytes_in, &ignored);
+	(void)quota_count(flow->relay->sandbox, &flow->ticket, flow->bytes_out, flow->bytes_in, &ignored);
 }
 
 /* False when the flow was closed. */
@@ -209,7 +209,7 @@ udp_flow_send(struct udp_flow *flow, struct udp_datagram datagram)
 {
 	ssize_t n;
 
-	if (!udp_flow_affords(flow, datagram.len, METER_UPLOAD))
+	if (!udp_flow_affords(flow, datagram.len, QUOTA_UPLOAD))
 		return false;
 	n = send(flow->source.fd, datagram.bytes, datagram.len, MSG_DONTWAIT | MSG_NOSIGNAL);
 
@@ -257,7 +257,7 @@ udp_flow_receive(struct udp_flow *flow)
 		flow->first_byte_us = clock_mono_us() - flow->opened_us;
 	flow->answered = true;
 	flow->last_ms = clock_mono_ms();
-	if (!udp_flow_affords(flow, (size_t)n, METER_DOWNLOAD))
+	if (!udp_flow_affords(flow, (size_t)n, QUOTA_DOWNLOAD))
 		return false;
 	if (udp_answer(flow, (struct udp_datagram){.bytes = bytes, .len = (size_t)n}) == 0) {
 		flow->bytes_in += (uint64_t)n;
@@ -467,16 +467,16 @@ udp_flow_begin(struct udp_flow *flow, const struct gateway_verdict *verdict)
 	    relay->sandbox, &record, &key->src, key->sport, &key->dst, key->dport, IPPROTO_UDP, verdict);
 	flow->id = record.flow.id;
 	flow->name = verdict->name;
-	rc = account_send(relay->sandbox->account, &record, 0, &flow->wait);
+	rc = balance_send(relay->sandbox->balance, &record, 0, &flow->wait);
 	if (rc < 0) {
 		loop_timer_stop(relay->loop, &flow->timer);
 		return rc;
 	}
 	udp_flow_link(flow);
 	udp_flow_note_source(flow);
-	flow->progress.count = udp_flow_progress_count;
-	flow->progress.tell = udp_flow_progress_tell;
-	progress_add(relay->sandbox->gateway, &flow->progress);
+	flow->interim.count = udp_flow_interim_count;
+	flow->interim.tell = udp_flow_interim_tell;
+	interim_add(relay->sandbox->gateway, &flow->interim);
 	return 0;
 }
 
@@ -487,18 +487,18 @@ udp_flow_open(struct udp_socket *guest, const struct udp_key *key, const struct 
 	struct udp_relay *relay = guest->port->relay;
 	struct gateway_verdict verdict =
 	    gateway_judge(relay->sandbox, &key->dst, IPPROTO_UDP, key->dport, NULL, NAME_SOURCE_NONE);
-	struct meter_ticket ticket = {0};
+	struct quota_ticket ticket = {0};
 	struct udp_flow *flow;
 	int fd, rc;
 
 	if (verdict.verdict != VERDICT_ALLOWED || !udp_may_begin(relay, &verdict) ||
-	    !meter_open(relay->sandbox, &verdict, &ticket)) {
+	    !quota_open(relay->sandbox, &verdict, &ticket)) {
 		udp_refuse(relay, key, &verdict, END_REFUSED);
 		return;
 	}
 	fd = udp_upstream(key, relay->sandbox->gateway->fd_top);
 	if (fd < 0) {
-		meter_close(relay->sandbox, &ticket);
+		quota_close(relay->sandbox, &ticket);
 		udp_refuse_failed(relay, key, &verdict, -fd);
 		return;
 	}
@@ -507,7 +507,7 @@ udp_flow_open(struct udp_socket *guest, const struct udp_key *key, const struct 
 	if (rc < 0) {
 		close(fd);
 		free(flow);
-		meter_close(relay->sandbox, &ticket);
+		quota_close(relay->sandbox, &ticket);
 		verdict.verdict = VERDICT_FAILED;
 		verdict.reason = rc == -ENOBUFS ? REASON_AUDIT_UNAVAILABLE : REASON_INTERNAL_ERROR;
 		udp_refuse(relay, key, &verdict, END_REFUSED);

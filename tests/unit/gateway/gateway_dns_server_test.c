@@ -208,7 +208,7 @@ case_C_20_all_types(void **state)
 		lab->far->record_count = 0;
 		lab->far->forgot = true;
 		wire_query(&query, 1, "www.example.com", type, 0);
-		account_arrive(lab->sandbox.account, RECORD_ATTEMPT_DNS, 1);
+		balance_arrive(lab->sandbox.balance, RECORD_ATTEMPT_DNS, 1);
 		dns_query_take(lab->sandbox.dns, &origin, query.bytes, query.len);
 		loop_round(lab->far->gateway.loop, 0);
 		if (served || type % 4096 == 0 || type < 300)
@@ -1014,7 +1014,7 @@ static void
 case_F_41_no_files_no_environment(void **state)
 {
 	char dir[] = "/tmp/postern-dns-XXXXXX";
-	struct gateway_resolver resolver = {.addr = addr_of("127.0.0.1"), .port = 53};
+	struct options_resolver resolver = {.addr = addr_of("127.0.0.1"), .port = 53};
 	int status;
 	pid_t pid;
 

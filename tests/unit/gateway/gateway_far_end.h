@@ -157,7 +157,7 @@ static inline void
 far_end_account(struct far_end *far, struct sandbox *sandbox)
 {
 	assert_ptr_equal(sandbox->gateway, &far->gateway);
-	assert_int_equal(account_attach(sandbox), 0);
+	assert_int_equal(balance_attach(sandbox), 0);
 	far_end_settle(far);
 	assert_true(far->record_count == 1 && far->records[0].kind == RECORD_ACCOUNT);
 	far->record_count = 0;
@@ -202,9 +202,9 @@ far_end_account_end(struct far_end *far, struct sandbox *sandbox)
 
 	if (!ipc_is_open(&far->gateway.recorder.ipc))
 		far_end_auditor(far);
-	if (sandbox->account != NULL)
-		account_release(sandbox->account);
-	sandbox->account = NULL;
+	if (sandbox->balance != NULL)
+		balance_release(sandbox->balance);
+	sandbox->balance = NULL;
 	far_end_settle(far);
 	assert_true(far->record_count > 0);
 	assert_int_equal(far->records[far->record_count - 1].kind, RECORD_ACCOUNT);

@@ -213,7 +213,7 @@ the_count_so_far(void **state)
 	lab_expect(&lab, origin, "hello", 5);
 	lab_send(&lab, origin, "hi", 2);
 	lab_expect(&lab, guest, "hi", 2);
-	far_end_pass(lab.far, PROGRESS_MS + 1000);
+	far_end_pass(lab.far, INTERIM_MS + 1000);
 	assert_int_equal(far_end_count(lab.far, RECORD_PROGRESS, &progress), 1);
 	assert_int_equal(progress->close.id, lab_expect_opened(&lab, 1)->id);
 	assert_int_equal(progress->close.end, END_OPEN);
@@ -222,14 +222,14 @@ the_count_so_far(void **state)
 	assert_true(progress->close.packets_out > 0);
 	assert_true(progress->close.duration_us >= INT64_C(60000000));
 	expect_our_end(&end, &progress->close);
-	far_end_pass(lab.far, 2 * PROGRESS_MS);
+	far_end_pass(lab.far, 2 * INTERIM_MS);
 	assert_int_equal(far_end_count(lab.far, RECORD_PROGRESS, NULL), 1);
 	close(guest);
 	assert_int_equal(lab_recv(&lab, origin), 0);
 	close(origin);
 	assert_int_equal(lab_expect_closed(&lab, 1, END_FIN)->bytes_out, 5);
 	lab_settle(&lab);
-	far_end_pass(lab.far, 2 * PROGRESS_MS);
+	far_end_pass(lab.far, 2 * INTERIM_MS);
 	assert_int_equal(far_end_count(lab.far, RECORD_PROGRESS, NULL), 1);
 	lab_close(&lab);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Rules that end, by their deadline or by use, and limits. */
 #include "gateway/path/expiry.h"
-#include "gateway/path/count/meter.h"
+#include "gateway/path/count/quota.h"
 #include "gateway/path/repolicy.h"
 #include "tests/unit/gateway/gateway_proxy_lab.h"
 
@@ -50,7 +50,7 @@ grants_open_limited(struct lab *lab, uint16_t port, const struct term *terms, co
 	lab_open(lab, port, nothing);
 	snapshot_free(lab->sandbox.policy);
 	lab->sandbox.policy = grants_policy(terms, limits);
-	assert_int_equal(meter_attach(&lab->sandbox, used), 0);
+	assert_int_equal(quota_attach(&lab->sandbox, used), 0);
 	expiry_start(&lab->sandbox);
 }
 
@@ -65,7 +65,7 @@ grants_close(struct lab *lab)
 {
 	expiry_stop(&lab->sandbox);
 	proxy_detach(&lab->sandbox, END_DETACHED);
-	meter_detach(&lab->sandbox);
+	quota_detach(&lab->sandbox);
 	lab_close(lab);
 }
 
@@ -364,7 +364,7 @@ bytes_are_cut_at_the_first_one_beyond(void **state)
 		assert_in_range(grants_pour(&lab, from, to, 5000, &reset), 0, 1);
 		assert_true(reset);
 		assert_int_equal(lab_expect_closed(&lab, 1, END_POLICY)->reason, rows[i].reason);
-		far_end_pass(lab.far, METER_REPORT_MS + 100);
+		far_end_pass(lab.far, QUOTA_REPORT_MS + 100);
 		assert_int_equal(rows[i].up ? lab.far->usage.rows[0].upload : lab.far->usage.rows[0].download, 50001);
 		close(guest);
 		close(origin);
@@ -449,16 +449,16 @@ questions_and_names(void **state)
 	grants_open_limited(&lab, 22, terms, &sandbox, NULL);
 	for (size_t round = 0; round < 2; round++) {
 		for (int i = 0; i < 5; i++)
-			assert_true(meter_query(&lab.sandbox));
-		assert_false(meter_query(&lab.sandbox));
+			assert_true(quota_query(&lab.sandbox));
+		assert_false(quota_query(&lab.sandbox));
 		far_end_pass(lab.far, 1100);
 	}
 	assert_int_equal(far_end_events(lab.far, EVENT_LIMIT_SOFT, NULL), 1); /* at most once a minute */
 	for (size_t round = 0; round < 2; round++) {
 		for (size_t i = 0; i < 6; i++)
-			assert_true(meter_name(&lab.sandbox, &name[i % 3]));
-		assert_false(meter_name(&lab.sandbox, &name[3]));
-		assert_true(meter_name(&lab.sandbox, &name[0]));
+			assert_true(quota_name(&lab.sandbox, &name[i % 3]));
+		assert_false(quota_name(&lab.sandbox, &name[3]));
+		assert_true(quota_name(&lab.sandbox, &name[0]));
 		far_end_pass(lab.far, 62000);
 	}
 	lab_settle(&lab);

@@ -942,7 +942,7 @@ case_F_38_refusals_beyond_a_number_are_counted(void **state)
 	lab_open(&lab, 443, good);
 	while (!proxy_counts_refusal(&lab.sandbox, &ends, VERDICT_DENIED, REASON_NOT_TLS))
 		assert_in_range(++listed, 1, 100000);
-	account_arrive(lab.sandbox.account, RECORD_ATTEMPT_CONNECTION, 1); /* the one that the loop ended with */
+	balance_arrive(lab.sandbox.balance, RECORD_ATTEMPT_CONNECTION, 1); /* the one that the loop ended with */
 	for (int i = 0; i < 20; i++) {
 		guest = lab_dial(&lab, ORIGIN4);
 		lab_send(

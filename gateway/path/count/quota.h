@@ -1,57 +1,57 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a sandbox may use, counted: uses of rules, connections, rates, bytes.
  *
- * A sandbox without a meter (sandbox->meter NULL: tests of other parts) has no limits. */
-#ifndef POSTERN_GATEWAY_METER_H
-#define POSTERN_GATEWAY_METER_H
+ * A sandbox without a quota (sandbox->quota NULL: tests of other parts) has no limits. */
+#ifndef POSTERN_GATEWAY_QUOTA_H
+#define POSTERN_GATEWAY_QUOTA_H
 
 #include "gateway/path/gateway.h"
 #include "gateway/shared/usage.h"
 
 /* A soft limit of what rises and falls is told of at most this often. */
-#define METER_TELL_MS 60000
+#define QUOTA_TELL_MS 60000
 /* Bytes counted are reported after this time, and at once when they are this many, when a connection ends, and when a
  * limit is reached: so much may be forgotten when a gateway crashes. */
-#define METER_REPORT_MS 1000
-#define METER_REPORT_BYTES 1048576
+#define QUOTA_REPORT_MS 1000
+#define QUOTA_REPORT_BYTES 1048576
 /* Where no limit hangs on them, less often. */
-#define METER_REPORT_IDLE_MS 10000
+#define QUOTA_REPORT_IDLE_MS 10000
 
 /* What a connection or flow holds while it is open; zeroed: nothing. */
-struct meter_ticket {
+struct quota_ticket {
 	bool held;
 	uint64_t rule;    /* snapshot_rule_id of the one that allowed it */
 	uint64_t out, in; /* bytes counted so far */
 };
 
-enum meter_way { METER_UPLOAD, METER_DOWNLOAD };
+enum quota_way { QUOTA_UPLOAD, QUOTA_DOWNLOAD };
 
 /* used: what was counted before this process (may be NULL). 0 or -ENOMEM. */
-int meter_attach(struct sandbox *sandbox, const struct usage_table *used);
-void meter_detach(struct sandbox *sandbox);
+int quota_attach(struct sandbox *sandbox, const struct usage_table *used);
+void quota_detach(struct sandbox *sandbox);
 
 /* sandbox->policy is another one now. Its rules go on with what was counted for them; those it does not have are
- * forgotten. Nothing is retired yet, so that what lives is not judged by what is used up: meter_retire. */
-void meter_policy(struct sandbox *sandbox);
+ * forgotten. Nothing is retired yet, so that what lives is not judged by what is used up: quota_retire. */
+void quota_policy(struct sandbox *sandbox);
 /* Rules that are used up become none for new work; and count again as rules, while live connections are judged. */
-void meter_retire(struct sandbox *sandbox);
-void meter_reinstate(struct sandbox *sandbox);
-/* A rule that allowed live connections before meter_policy is counted now: each of them says so. */
-void meter_recount(struct sandbox *sandbox, const struct meter_ticket *ticket);
+void quota_retire(struct sandbox *sandbox);
+void quota_reinstate(struct sandbox *sandbox);
+/* A rule that allowed live connections before quota_policy is counted now: each of them says so. */
+void quota_recount(struct sandbox *sandbox, const struct quota_ticket *ticket);
 
 /* May what verdict allows be opened? Counts it: the connection, its rule's use. On refusal *verdict says why. */
-bool meter_open(struct sandbox *sandbox, struct gateway_verdict *verdict, struct meter_ticket *ticket);
-void meter_close(struct sandbox *sandbox, struct meter_ticket *ticket);
+bool quota_open(struct sandbox *sandbox, struct gateway_verdict *verdict, struct quota_ticket *ticket);
+void quota_close(struct sandbox *sandbox, struct quota_ticket *ticket);
 
 /* Bytes that may still go that way before it is beyond a limit; UINT64_MAX: any number. */
-uint64_t meter_left(const struct sandbox *sandbox, const struct meter_ticket *ticket, enum meter_way way);
+uint64_t quota_left(const struct sandbox *sandbox, const struct quota_ticket *ticket, enum quota_way way);
 /* Totals of the connection's bytes so far, never less than before. False when it went beyond a limit: cut it, reason
  * says which. */
-bool meter_count(
-    struct sandbox *sandbox, struct meter_ticket *ticket, uint64_t out, uint64_t in, enum reason *ret_reason);
+bool quota_count(
+    struct sandbox *sandbox, struct quota_ticket *ticket, uint64_t out, uint64_t in, enum reason *ret_reason);
 
 /* May one more query be looked at; may this name be asked for? */
-bool meter_query(struct sandbox *sandbox);
-bool meter_name(struct sandbox *sandbox, const struct name *name);
+bool quota_query(struct sandbox *sandbox);
+bool quota_name(struct sandbox *sandbox, const struct name *name);
 
 #endif

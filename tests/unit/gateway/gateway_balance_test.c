@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What came in and what is on record, through the real recorder, tally and account. */
+/* What came in and what is on record, through the real recorder, aggregate and account. */
 #include "tests/unit/gateway/gateway_far_end.h"
 
-#include "gateway/path/count/tally.h"
+#include "gateway/path/count/aggregate.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 struct fixture {
 	struct far_end *far;
 	struct sandbox sandbox;
-	struct tally tally;
+	struct aggregate aggregate;
 	uint64_t open[OPEN_MAX]; /* connections that are allowed and not closed */
 	size_t open_count;
 	size_t undecided; /* came in, no record yet */
@@ -40,7 +40,7 @@ fixture_open(struct fixture *f)
 	f->sandbox.id = 4711;
 	snprintf(f->sandbox.name, sizeof(f->sandbox.name), "task");
 	far_end_account(f->far, &f->sandbox);
-	tally_init(&f->tally, f->far->gateway.loop, f->sandbox.account, 4);
+	aggregate_init(&f->aggregate, f->far->gateway.loop, f->sandbox.balance, 4);
 }
 
 /* What was not allowed says why. */
@@ -77,7 +77,7 @@ decide(struct fixture *f)
 	if (verdict == VERDICT_ALLOWED && f->open_count == OPEN_MAX)
 		verdict = VERDICT_LIMITED;
 	record = flow_of(f, verdict);
-	assert_int_equal(account_send(f->sandbox.account, &record, 0, NULL), 0);
+	assert_int_equal(balance_send(f->sandbox.balance, &record, 0, NULL), 0);
 	f->undecided--;
 	if (verdict == VERDICT_ALLOWED)
 		f->open[f->open_count++] = record.flow.id;
@@ -98,7 +98,7 @@ close_one(struct fixture *f, enum verdict verdict)
 	    .verdict = (uint8_t)verdict,
 	    .reason = reason_of(verdict)};
 	f->open[which] = f->open[--f->open_count];
-	assert_int_equal(account_send(f->sandbox.account, &record, 0, NULL), 0);
+	assert_int_equal(balance_send(f->sandbox.balance, &record, 0, NULL), 0);
 }
 
 static void
@@ -113,8 +113,8 @@ query(struct fixture *f)
 	    .count = 1 + pick(500),
 	    .verdict = (uint8_t)verdict,
 	    .reason = reason_of(verdict)};
-	account_arrive(f->sandbox.account, RECORD_ATTEMPT_DNS, record.dns.count);
-	assert_int_equal(account_send(f->sandbox.account, &record, 0, NULL), 0);
+	balance_arrive(f->sandbox.balance, RECORD_ATTEMPT_DNS, record.dns.count);
+	assert_int_equal(balance_send(f->sandbox.balance, &record, 0, NULL), 0);
 }
 
 /* Packets that the kernel refused, or (relay) a datagram that came in as the start of a flow. */
@@ -122,14 +122,14 @@ static void
 refuse(struct fixture *f, bool relay)
 {
 	uint64_t packets = relay ? 1 : 1 + pick(1000);
-	struct tally_key key = {.class = (uint8_t)pick(3), .dport = (uint16_t)pick(8)};
+	struct aggregate_key key = {.class = (uint8_t)pick(3), .dport = (uint16_t)pick(8)};
 	struct record record = flow_of(f, key.class == 0 ? VERDICT_DENIED : VERDICT_LIMITED);
 
-	account_arrive(f->sandbox.account, relay ? RECORD_ATTEMPT_CONNECTION : RECORD_ATTEMPT_REFUSED, packets);
+	balance_arrive(f->sandbox.balance, relay ? RECORD_ATTEMPT_CONNECTION : RECORD_ATTEMPT_REFUSED, packets);
 	if (relay)
-		account_reclass(f->sandbox.account, RECORD_ATTEMPT_CONNECTION, RECORD_ATTEMPT_REFUSED);
-	if (!tally_bump(&f->tally, &key, packets))
-		assert_int_equal(tally_open(&f->tally, &key, &record.flow, packets), 0);
+		balance_reclass(f->sandbox.balance, RECORD_ATTEMPT_CONNECTION, RECORD_ATTEMPT_REFUSED);
+	if (!aggregate_bump(&f->aggregate, &key, packets))
+		assert_int_equal(aggregate_open(&f->aggregate, &key, &record.flow, packets), 0);
 }
 
 static void
@@ -149,7 +149,7 @@ step(struct fixture *f)
 	case 0:
 	case 1:
 	case 2:
-		account_arrive(f->sandbox.account, RECORD_ATTEMPT_CONNECTION, 1);
+		balance_arrive(f->sandbox.balance, RECORD_ATTEMPT_CONNECTION, 1);
 		f->undecided++;
 		break;
 	case 3:
@@ -210,9 +210,9 @@ check_accounts(struct fixture *f)
 			}
 			assert_true(account->attempts[kind] >= sum);
 		}
-		/* Not more often than one in ACCOUNT_SEND_MS, but for the last. */
+		/* Not more often than one in BALANCE_SEND_MS, but for the last. */
 		if (account->final == 0 && last_us != 0)
-			assert_true(account->ts_us - last_us >= (ACCOUNT_SEND_MS - 1000) * 1000);
+			assert_true(account->ts_us - last_us >= (BALANCE_SEND_MS - 1000) * 1000);
 		last_us = account->ts_us;
 	}
 }
@@ -221,10 +221,10 @@ check_accounts(struct fixture *f)
 static void
 check_sum(const struct fixture *f)
 {
-	const struct account_queue *accounts = &f->far->gateway.accounts;
+	const struct balance_queue *balances = &f->far->gateway.balances;
 
-	assert_memory_equal(accounts->recorded, f->sandbox.account->counts.recorded, sizeof(accounts->recorded));
-	assert_int_equal(accounts->open, f->open_count);
+	assert_memory_equal(balances->recorded, f->sandbox.balance->counts.recorded, sizeof(balances->recorded));
+	assert_int_equal(balances->open, f->open_count);
 }
 
 /* The auditor of the far end takes again what it had not acknowledged: it acknowledges at once, so that is little. Rows
@@ -253,7 +253,7 @@ case_F_12_random_traffic_adds_up(void **state)
 
 		seed = sequence;
 		fixture_open(&f);
-		totals_start(&f.far->gateway); /* the far end finds that none falls */
+		metrics_start(&f.far->gateway); /* the far end finds that none falls */
 		for (int i = 0; i < STEPS; i++) {
 			step(&f);
 			check_sum(&f);
@@ -263,11 +263,11 @@ case_F_12_random_traffic_adds_up(void **state)
 			decide(&f);
 		while (f.open_count > 0)
 			close_one(&f, VERDICT_ALLOWED);
-		tally_close(&f.tally);
+		aggregate_close(&f.aggregate);
 		if (!ipc_is_open(&f.far->auditor))
 			far_end_auditor(f.far);
-		account_release(f.sandbox.account);
-		f.sandbox.account = NULL;
+		balance_release(f.sandbox.balance);
+		f.sandbox.balance = NULL;
 		far_end_settle(f.far);
 		drop_repeated(f.far);
 		far_end_account_end(f.far, &f.sandbox);
@@ -287,16 +287,16 @@ test_what_is_lost_shows(void **state)
 
 	(void)state;
 	fixture_open(&f);
-	account_arrive(f.sandbox.account, RECORD_ATTEMPT_CONNECTION, 2);
+	balance_arrive(f.sandbox.balance, RECORD_ATTEMPT_CONNECTION, 2);
 	record = flow_of(&f, VERDICT_DENIED);
-	assert_int_equal(account_send(f.sandbox.account, &record, 0, NULL), 0);
+	assert_int_equal(balance_send(f.sandbox.balance, &record, 0, NULL), 0);
 	room = f.far->gateway.recorder.queue_len;
 	f.far->gateway.recorder.queue_len = RECORDER_MAX;
 	record = flow_of(&f, VERDICT_DENIED);
-	assert_int_equal(account_send(f.sandbox.account, &record, 0, NULL), -ENOBUFS);
+	assert_int_equal(balance_send(f.sandbox.balance, &record, 0, NULL), -ENOBUFS);
 	f.far->gateway.recorder.queue_len = room;
-	tally_close(&f.tally);
-	account_release(f.sandbox.account);
+	aggregate_close(&f.aggregate);
+	balance_release(f.sandbox.balance);
 	far_end_settle(f.far);
 	assert_int_equal(far_end_count(f.far, RECORD_ACCOUNT, &last), 1);
 	assert_int_equal(last->lost, 1); /* and the numbers of the records say so, too */
@@ -310,7 +310,7 @@ test_what_is_lost_shows(void **state)
 static void
 test_accounts_of_many_sandboxes(void **state)
 {
-	enum { SANDBOXES = 3 * ACCOUNT_BATCH_MAX };
+	enum { SANDBOXES = 3 * BALANCE_BATCH_MAX };
 	struct far_end *far = far_end_new();
 	struct sandbox *sandboxes = calloc(SANDBOXES, sizeof(*sandboxes));
 
@@ -319,36 +319,36 @@ test_accounts_of_many_sandboxes(void **state)
 	for (size_t i = 0; i < SANDBOXES; i++) {
 		sandboxes[i].gateway = &far->gateway;
 		sandboxes[i].id = (int64_t)i + 1;
-		assert_int_equal(account_attach(&sandboxes[i]), 0);
+		assert_int_equal(balance_attach(&sandboxes[i]), 0);
 	}
 	/* Each at its beginning. */
 	far_end_settle(far);
 	assert_int_equal(far_end_count(far, RECORD_ACCOUNT, NULL), SANDBOXES);
 	far->record_count = 0;
 	for (size_t i = 0; i < SANDBOXES; i++)
-		account_reclass(sandboxes[i].account, RECORD_ATTEMPT_DNS, RECORD_ATTEMPT_DNS);
-	far_end_pass(far, ACCOUNT_SEND_MS - 500);
+		balance_reclass(sandboxes[i].balance, RECORD_ATTEMPT_DNS, RECORD_ATTEMPT_DNS);
+	far_end_pass(far, BALANCE_SEND_MS - 500);
 	assert_int_equal(far_end_count(far, RECORD_ACCOUNT, NULL), 0);
 	clock_skew_ms(far->skew_ms += 600);
 	loop_round(far->gateway.loop, 0);
-	assert_int_equal(far->gateway.recorder.next_seq, 1 + SANDBOXES + ACCOUNT_BATCH_MAX);
+	assert_int_equal(far->gateway.recorder.next_seq, 1 + SANDBOXES + BALANCE_BATCH_MAX);
 	far_end_pass(far, 1000);
 	assert_int_equal(far_end_count(far, RECORD_ACCOUNT, NULL), SANDBOXES);
-	account_reclass(sandboxes[5].account, RECORD_ATTEMPT_DNS, RECORD_ATTEMPT_DNS);
-	far_end_pass(far, 5 * ACCOUNT_SEND_MS);
+	balance_reclass(sandboxes[5].balance, RECORD_ATTEMPT_DNS, RECORD_ATTEMPT_DNS);
+	far_end_pass(far, 5 * BALANCE_SEND_MS);
 	assert_int_equal(far_end_count(far, RECORD_ACCOUNT, NULL), SANDBOXES + 1);
 	/* An end in the midst of the queue. */
 	for (size_t i = 0; i < SANDBOXES; i++)
-		account_reclass(sandboxes[i].account, RECORD_ATTEMPT_DNS, RECORD_ATTEMPT_DNS);
+		balance_reclass(sandboxes[i].balance, RECORD_ATTEMPT_DNS, RECORD_ATTEMPT_DNS);
 	for (size_t i = 0; i < SANDBOXES; i += 2)
-		account_release(sandboxes[i].account);
-	account_release(sandboxes[SANDBOXES - 1].account);
-	far_end_pass(far, 2 * ACCOUNT_SEND_MS);
+		balance_release(sandboxes[i].balance);
+	balance_release(sandboxes[SANDBOXES - 1].balance);
+	far_end_pass(far, 2 * BALANCE_SEND_MS);
 	assert_int_equal(far_end_count(far, RECORD_ACCOUNT, NULL), SANDBOXES + 1 + SANDBOXES);
 	for (size_t i = 1; i < SANDBOXES - 1; i += 2)
-		account_release(sandboxes[i].account);
-	assert_null(far->gateway.accounts.head);
-	assert_null(far->gateway.accounts.tail);
+		balance_release(sandboxes[i].balance);
+	assert_null(far->gateway.balances.head);
+	assert_null(far->gateway.balances.tail);
 	far_end_free(far);
 	free(sandboxes);
 }
@@ -357,7 +357,7 @@ test_accounts_of_many_sandboxes(void **state)
 static void
 change(struct sandbox *sandbox)
 {
-	account_reclass(sandbox->account, RECORD_ATTEMPT_DNS, RECORD_ATTEMPT_DNS);
+	balance_reclass(sandbox->balance, RECORD_ATTEMPT_DNS, RECORD_ATTEMPT_DNS);
 }
 
 /* One that has to wait for the auditor keeps no other one waiting. */
@@ -372,18 +372,18 @@ test_an_account_put_off_delays_no_other(void **state)
 	far_end_account(far, &first);
 	far_end_account(far, &second);
 	change(&first);
-	far_end_pass(far, ACCOUNT_SEND_MS / 2);
+	far_end_pass(far, BALANCE_SEND_MS / 2);
 	change(&second);
 	ipc_close(&far->auditor);
-	far_end_pass(far, ACCOUNT_SEND_MS / 2 + 100); /* the first one is due */
+	far_end_pass(far, BALANCE_SEND_MS / 2 + 100); /* the first one is due */
 	far_end_auditor(far);
-	far_end_pass(far, ACCOUNT_SEND_MS / 2);
+	far_end_pass(far, BALANCE_SEND_MS / 2);
 	assert_int_equal(far_end_count(far, RECORD_ACCOUNT, &last), 1);
 	assert_int_equal(last->account.sandbox, 2);
-	far_end_pass(far, ACCOUNT_SEND_MS / 2);
+	far_end_pass(far, BALANCE_SEND_MS / 2);
 	assert_int_equal(far_end_count(far, RECORD_ACCOUNT, NULL), 2);
-	account_release(first.account);
-	account_release(second.account);
+	balance_release(first.balance);
+	balance_release(second.balance);
 	far_end_free(far);
 }
 
@@ -399,11 +399,11 @@ test_accounts_rise_though_the_clock_falls(void **state)
 	(void)state;
 	far_end_account(far, &sandbox);
 	change(&sandbox);
-	far_end_pass(far, ACCOUNT_SEND_MS + 100);
+	far_end_pass(far, BALANCE_SEND_MS + 100);
 	assert_int_equal(far_end_count(far, RECORD_ACCOUNT, &last), 1);
 	before_us = last->account.ts_us;
 	clock_skew_ms(far->skew_ms -= 3600000);
-	account_release(sandbox.account);
+	balance_release(sandbox.balance);
 	far_end_settle(far);
 	assert_int_equal(far_end_count(far, RECORD_ACCOUNT, &last), 2);
 	assert_int_equal(last->account.final, 1);

@@ -3,11 +3,11 @@
  *
  * Theory of operation. Every open record has the same interval, so a queue in the order in which they were opened or
  * last looked at is a queue by time: one timer waits for its head. A look costs a comparison; only a record whose count
- * has changed is sent. A tick looks at PROGRESS_BATCH of them at most, so that ten thousand connections that were
+ * has changed is sent. A tick looks at INTERIM_BATCH of them at most, so that ten thousand connections that were
  * opened in one second keep nobody waiting a minute later. While the recorder has much to do nothing is sent, and what
  * is due stays due: a count so far is worth less than the records that it would stand in the way of. */
-#ifndef POSTERN_GATEWAY_PROGRESS_H
-#define POSTERN_GATEWAY_PROGRESS_H
+#ifndef POSTERN_GATEWAY_INTERIM_H
+#define POSTERN_GATEWAY_INTERIM_H
 
 #include "base/loop.h"
 #include "gateway/shared/recorder.h"
@@ -16,40 +16,40 @@
 #include <stdint.h>
 
 /* A record is looked at this long after it was opened, and then at this interval. */
-#define PROGRESS_MS 60000
+#define INTERIM_MS 60000
 /* Records looked at in one tick, and the pause before the next one when more are due. */
-#define PROGRESS_BATCH 64
-#define PROGRESS_STEP_MS 20
+#define INTERIM_BATCH 64
+#define INTERIM_STEP_MS 20
 /* Records that are not durable yet, beyond which the recorder has much to do: far from RECORDER_BUSY, at which
  * connections are refused; a count so far must never be the reason. */
-#define PROGRESS_QUEUE_MAX (RECORDER_BUSY / 4)
+#define INTERIM_QUEUE_MAX (RECORDER_BUSY / 4)
 /* It had much to do: looked at again after this. */
-#define PROGRESS_RETRY_MS 1000
+#define INTERIM_RETRY_MS 1000
 
 struct gateway;
 
 /* Embedded in what has an open record; zeroed: in no queue. */
-struct progress {
-	struct progress *next, *previous;
+struct interim {
+	struct interim *next, *previous;
 	bool queued;
 	int64_t due_ms; /* clock_mono_ms */
 	uint64_t told;  /* bytes both ways, when last told */
 	/* Bytes both ways so far. */
-	uint64_t (*count)(struct progress *progress);
+	uint64_t (*count)(struct interim *interim);
 	/* Send a record of kind RECORD_PROGRESS. */
-	void (*tell)(struct progress *progress);
+	void (*tell)(struct interim *interim);
 };
 
-struct progress_queue {
-	struct progress *first, *last;
+struct interim_queue {
+	struct interim *first, *last;
 	struct loop_timer timer;
 	struct gateway *gateway;
-	int64_t every_ms; /* 0: PROGRESS_MS */
+	int64_t every_ms; /* 0: INTERIM_MS */
 };
 
-/* A record was opened: progress->count and ->tell are set and may be called from now on until progress_remove. */
-void progress_add(struct gateway *gateway, struct progress *progress);
+/* A record was opened: interim->count and ->tell are set and may be called from now on until interim_remove. */
+void interim_add(struct gateway *gateway, struct interim *interim);
 /* Harmless when not queued. */
-void progress_remove(struct gateway *gateway, struct progress *progress);
+void interim_remove(struct gateway *gateway, struct interim *interim);
 
 #endif
