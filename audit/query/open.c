@@ -48,10 +48,6 @@ open_check_schema(const struct open_file *file, struct error *err)
 		return error_set(err, ERROR_USAGE,
 		    "%s was made by a newer postern (schema after %d); upgrade this one, or ask there", file->path,
 		    SCHEMA_VERSION);
-	case SCHEMA_OLDER:
-		return error_set(err, ERROR_USAGE,
-		    "%s was made by an older postern; this version's posternd brings it to its form when it starts",
-		    file->path);
 	case SCHEMA_EMPTY:
 	case SCHEMA_FOREIGN:
 		break;

@@ -112,9 +112,8 @@ static const char schema_tables[] =
     ") STRICT;\n"
     "CREATE INDEX events_sandbox ON events (sandbox_id, ts);\n"
     "CREATE INDEX events_ts ON events (ts);\n"
-    "CREATE INDEX events_seq ON events (seq);\n";
+    "CREATE INDEX events_seq ON events (seq);\n"
 
-const char schema_tables_2[] =
     "CREATE TABLE accounts (      -- what a gateway itself counted of a sandbox; rows must add up to it\n"
     "	id INTEGER PRIMARY KEY, -- of the sender's epoch, as in connections\n"
     "	seq INTEGER NOT NULL,\n"
@@ -160,14 +159,14 @@ const char schema_tables_2[] =
 /* Each is the way to some question's rows in the order of time, see audit/query/query_lead.c. Those by name have a row's
  * verdict before its time: what was refused of a name stands together, however often it was allowed. A row that was
  * allowed is in none of those by reason. */
-const char schema_indexes[] =
-    "CREATE INDEX IF NOT EXISTS connections_name ON connections (name, verdict, ts) WHERE name IS NOT NULL;\n"
-    "CREATE INDEX IF NOT EXISTS connections_domain ON connections (domain, ts) WHERE domain IS NOT NULL;\n"
-    "CREATE INDEX IF NOT EXISTS connections_dst ON connections (dst, ts);\n"
-    "CREATE INDEX IF NOT EXISTS connections_reason ON connections (reason, ts) WHERE reason <> 0;\n"
-    "CREATE INDEX IF NOT EXISTS dns_name ON dns (qname, verdict, ts) WHERE qname IS NOT NULL;\n"
-    "CREATE INDEX IF NOT EXISTS dns_domain ON dns (domain, ts) WHERE domain IS NOT NULL;\n"
-    "CREATE INDEX IF NOT EXISTS dns_reason ON dns (reason, ts) WHERE reason <> 0;\n";
+static const char schema_indexes[] =
+    "CREATE INDEX connections_name ON connections (name, verdict, ts) WHERE name IS NOT NULL;\n"
+    "CREATE INDEX connections_domain ON connections (domain, ts) WHERE domain IS NOT NULL;\n"
+    "CREATE INDEX connections_dst ON connections (dst, ts);\n"
+    "CREATE INDEX connections_reason ON connections (reason, ts) WHERE reason <> 0;\n"
+    "CREATE INDEX dns_name ON dns (qname, verdict, ts) WHERE qname IS NOT NULL;\n"
+    "CREATE INDEX dns_domain ON dns (domain, ts) WHERE domain IS NOT NULL;\n"
+    "CREATE INDEX dns_reason ON dns (reason, ts) WHERE reason <> 0;\n";
 
 /* Microseconds -> RFC 3339, UTC. */
 #define TIME_TEXT(column)                                                                                              \
@@ -179,7 +178,7 @@ const char schema_indexes[] =
 #define ID_TEXT "printf('%016x', t.id)"
 
 /* clang-format off */
-const char schema_views[] =
+static const char schema_views[] =
     "CREATE VIEW v_connections AS SELECT " ID_TEXT " AS id, " TIME_TEXT("t.ts") " AS time, s.name AS sandbox,\n"
     "	v.word AS verdict, r.word AS reason, " PROTO_TEXT("t.proto") " AS proto, t.src, t.sport, t.dst, t.dport,\n"
     "	coalesce(t.name, CASE WHEN t.name_raw IS NOT NULL THEN 'hex:' || hex(t.name_raw) END) AS name,\n"
@@ -295,8 +294,6 @@ schema_inspect(sqlite3 *db, enum schema_state *ret_state, struct error *err)
 		*ret_state = SCHEMA_NEWER;
 	else if (application == SCHEMA_APPLICATION_ID && version == SCHEMA_VERSION)
 		*ret_state = SCHEMA_OURS;
-	else if (application == SCHEMA_APPLICATION_ID && version > 0)
-		*ret_state = SCHEMA_OLDER;
 	else if (application == 0 && version == 0 && objects == 0)
 		*ret_state = SCHEMA_EMPTY;
 	else
@@ -322,8 +319,8 @@ schema_create(sqlite3 *db, struct error *err)
 	snprintf(pragmas, sizeof(pragmas), "PRAGMA application_id = %d; PRAGMA user_version = %d;",
 	    SCHEMA_APPLICATION_ID, SCHEMA_VERSION);
 	if (schema_exec(db, "BEGIN IMMEDIATE", what, err) < 0 || schema_exec(db, schema_tables, what, err) < 0 ||
-	    schema_exec(db, schema_tables_2, what, err) < 0 || schema_exec(db, schema_indexes, what, err) < 0 ||
-	    schema_exec(db, schema_views, what, err) < 0 || schema_exec(db, pragmas, what, err) < 0)
+	    schema_exec(db, schema_indexes, what, err) < 0 || schema_exec(db, schema_views, what, err) < 0 ||
+	    schema_exec(db, pragmas, what, err) < 0)
 		return -1;
 	if (schema_exec(db,
 		"INSERT INTO meta VALUES ('created_us', CAST(unixepoch() AS INTEGER) * 1000000),"

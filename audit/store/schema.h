@@ -13,7 +13,7 @@
 /* PRAGMA application_id: "pstr"; tells file(1) and us whose file it is. */
 #define SCHEMA_APPLICATION_ID 0x70737472
 /* PRAGMA user_version. */
-#define SCHEMA_VERSION 3
+#define SCHEMA_VERSION 1
 
 /* Columns of the tables whose rows are chained, in the order in which a row's digest takes them (audit/seal/chain.h). A new
  * schema version appends to them. */
@@ -34,7 +34,6 @@
 
 enum schema_state {
 	SCHEMA_OURS,   /* ours, of this version */
-	SCHEMA_OLDER,  /* ours, made by an older postern: schema_migrate */
 	SCHEMA_EMPTY,  /* nothing in it yet */
 	SCHEMA_NEWER,  /* ours, made by a newer postern */
 	SCHEMA_FOREIGN /* somebody else's database */
@@ -47,10 +46,6 @@ int schema_inspect(sqlite3 *db, enum schema_state *ret_state, struct error *err)
  * and so the connection's error code as it was: closing it rolls back. */
 int schema_create(sqlite3 *db, struct error *err);
 
-/* Make of a database of an earlier version one of this version, in one transaction. Rows keep what they say; the chain
- * of version 1's begins with them as they are, and *ret_linked is set. */
-int schema_migrate(sqlite3 *db, bool *ret_linked, struct error *err);
-
 /* Bring the lookup tables up to this program's words (a newer program may know more of them). */
 int schema_fill_words(sqlite3 *db, struct error *err);
 
@@ -59,12 +54,6 @@ int schema_exec(sqlite3 *db, const char *sql, const char *what, struct error *er
 
 /* First column of the first row that constant SQL gives, 0 when there is none. 0 or -1. */
 int schema_integer(sqlite3 *db, const char *sql, int64_t *ret_value, struct error *err);
-
-/* The views and the indexes that only searching needs (those that are not there yet), as CREATE statements, and the
- * tables that came with version 2. */
-extern const char schema_views[];
-extern const char schema_indexes[];
-extern const char schema_tables_2[];
 
 /* Fill *err with "what: SQLite's message". A damaged file is ERROR_CORRUPT, a refused one ERROR_PERMISSION, all else
  * ERROR_SYSTEM. Returns -1. db may be NULL. */

@@ -33,7 +33,6 @@ struct store_opening {
 	bool replaced;           /* there had been one: it is gone, or was set aside as moved_to */
 	char why[256];           /* replaced: what was wrong with it */
 	char moved_to[PATH_MAX]; /* replaced: its new name; "" when the file was gone */
-	bool migrated;     /* it was of version 1, without a chain: what happened to its rows before is not proven */
 	char changed[256]; /* another program changed the file since it was last written, and how; "": none did */
 };
 

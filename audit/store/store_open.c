@@ -120,19 +120,6 @@ store_mend(struct store *store, sqlite3 *reference, struct store_opening *openin
 	return 0;
 }
 
-/* A log that had a chain has one for ever: somebody who takes it away has postern make a new one over whatever is
- * there. */
-static int
-store_migrate(struct store *store, struct store_opening *opening, struct error *err)
-{
-	if (schema_migrate(store->db, &opening->migrated, err) < 0)
-		return -1;
-	if (opening->migrated && store->file.noted.seq > 0)
-		snprintf(opening->changed, sizeof(opening->changed),
-		    "it had a chain up to number %lld, which was taken away", (long long)store->file.noted.seq);
-	return 0;
-}
-
 static int
 store_check_schema(struct store *store, struct store_opening *opening, struct error *err)
 {
@@ -162,12 +149,11 @@ store_load(struct store *store, struct store_opening *opening, struct error *err
 		    store->file.path, SCHEMA_VERSION);
 	if (state == SCHEMA_FOREIGN)
 		return error_set(err, ERROR_CORRUPT, "%s is another program's database", store->file.path);
-	if ((state == SCHEMA_OURS || state == SCHEMA_OLDER) && store_examine(store, err) < 0)
+	if (state == SCHEMA_OURS && store_examine(store, err) < 0)
 		return -1;
 	if (state == SCHEMA_EMPTY && store->file.mark != STORE_MARK_NONE && !opening->replaced)
 		return error_set(err, ERROR_CORRUPT, "%s has lost its tables", store->file.path);
-	/* Only a file without tables can be told to give pages back later; one of version 1 keeps them for what comes.
-	 */
+	/* Only a file without tables can be told to give pages back later. */
 	if (state == SCHEMA_EMPTY && store_exec(store, "PRAGMA auto_vacuum = INCREMENTAL", err) < 0)
 		return -1;
 	if (store_exec(store, "PRAGMA journal_mode = WAL", err) < 0 || store_rewrite_log(store, err) < 0)
@@ -178,8 +164,6 @@ store_load(struct store *store, struct store_opening *opening, struct error *err
 		opening->created = true;
 		store_file_note(&store->file, &nothing);
 	}
-	if (state == SCHEMA_OLDER && store_migrate(store, opening, err) < 0)
-		return -1;
 	if (store_check_schema(store, opening, err) < 0 || schema_fill_words(store->db, err) < 0)
 		return -1;
 	store_file_leave(&store->file, STORE_MARK_OPEN);
@@ -204,7 +188,7 @@ store_prepare(struct store *store, struct store_opening *opening, struct error *
 		return error_set(err, ERROR_CORRUPT, "%s: its chain or seals are damaged", store->file.path);
 	if (rc != SQLITE_OK)
 		return schema_error(err, store->db, store->file.path);
-	if (!opening->migrated && opening->changed[0] == '\0')
+	if (opening->changed[0] == '\0')
 		store_seal_suspect(
 		    &store->seal, &store->file.noted, &state, opening->changed, sizeof(opening->changed));
 	if (insert_prepare(&store->insert, store->db, &state) != SQLITE_OK ||

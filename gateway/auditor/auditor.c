@@ -323,12 +323,6 @@ auditor_note_opening(struct store_opening *opening)
 {
 	if (opening->created)
 		log_info("made a new database, %s", auditor.path);
-	if (opening->migrated && !opening->replaced) {
-		opening->replaced = true;
-		snprintf(opening->why, sizeof(opening->why),
-		    "it was of an older form, and is brought to this one's: what happened to its records before is not "
-		    "proven");
-	}
 	/* Not even the lock file was there, which would have told the store so. */
 	if (opening->created && auditor.had_one && !opening->replaced && !auditor.replaced_pending) {
 		opening->replaced = true;

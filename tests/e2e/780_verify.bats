@@ -174,22 +174,3 @@ broken() {
 	run postern verify
 	matches "gap" "^gap .* tampered .*changed by another program" "$output"
 }
-
-@test "a log of the version before is brought over as it is" {
-	posternd_gone || posternd_stop
-	mkdir "$LAB/tmp/kept"
-	mv "$DB"* "$LAB/tmp/kept/"
-	sqlite3 "$DB" <"$LAB_DIR/../unit/audit/audit_schema_1.sql" >/dev/null
-	chown 64202:0 "$DB"*
-	chmod 0640 "$DB"*
-	run -2 postern verify
-	matches "what to do" 'older postern' "$output"
-	posternd_start
-	traffic one
-	wait_for 10 seals_at_least 1
-	run -0 postern verify
-	equal "old rows" 4 "$(sql 'SELECT count(*) FROM connections WHERE ts < 1700000001000000')"
-	run -0 postern log --until 2023-11-15 -o json
-	matches "an old record" '"rule":"allow news.lab-site.org \(v1.yaml:3\)"' "$output"
-	broken "UPDATE dns SET rcode = 0 WHERE rcode = 3 AND ts < 1700000001000000" changed dns
-}

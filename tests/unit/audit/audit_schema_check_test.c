@@ -48,20 +48,6 @@ test_what_postern_makes_is_as_it_makes_it(void **state)
 	assert_string_equal(opening.changed, "");
 }
 
-/* A log of the version before has its columns in another order, and other comments. */
-static void
-test_what_was_brought_over_is_as_postern_makes_it(void **state)
-{
-	struct store_opening opening;
-
-	(void)state;
-	fixture_shell("sqlite3 \"$DB\" < tests/unit/audit/audit_schema_1.sql > /dev/null");
-	store_close(fixture_open(&opening));
-	assert_false(opening.replaced);
-	assert_string_equal(opening.changed, "");
-	assert_string_equal(difference(), "");
-}
-
 static void
 test_what_holds_no_rows_is_made_anew(void **state)
 {
@@ -159,7 +145,6 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    SCHEMA_TEST(test_what_postern_makes_is_as_it_makes_it),
-	    SCHEMA_TEST(test_what_was_brought_over_is_as_postern_makes_it),
 	    SCHEMA_TEST(test_what_holds_no_rows_is_made_anew),
 	    SCHEMA_TEST(test_a_table_of_somebody_else_stays),
 	    SCHEMA_TEST(test_a_table_of_another_shape_is_set_aside),

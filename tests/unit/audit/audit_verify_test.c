@@ -1323,8 +1323,6 @@ case_F_24_an_end_that_is_not_the_one_that_was_written(void **state)
 	     "zeroblob(32) "
 	     "WHERE n = 3'",
 		"its end up to number 11 is not what was written"},
-	    {"rm \"$DB\"; sqlite3 \"$DB\" < tests/unit/audit/audit_schema_1.sql > /dev/null",
-		"it had a chain up to number 11, which was taken away"},
 	};
 
 	(void)state;
