@@ -288,7 +288,7 @@ verify_all(struct verify *v)
 	v->accounts = verify_accounts_load(v);
 	if (v->accounts == NULL || verify_walk(v) < 0 || verify_rows(v) < 0 || verify_accounts_check(v) < 0)
 		return -1;
-	return verify_notes(v);
+	return verify_seal_notes(v);
 }
 
 int

@@ -78,7 +78,7 @@ verify_note(struct verify *v, sqlite3_stmt *next, const struct verify_note *note
 }
 
 int
-verify_notes(struct verify *v)
+verify_seal_notes(struct verify *v)
 {
 	struct seal newest;
 	sqlite3_stmt *next;

@@ -53,7 +53,7 @@ bool verify_seal_counts(const struct verify *v, const struct seal *seal);
 /* Likewise; if not, a finding. */
 bool verify_seal_signed(struct verify *v, const struct seal *seal);
 /* The seals that were taken elsewhere, against those in the file. */
-int verify_notes(struct verify *v);
+int verify_seal_notes(struct verify *v);
 
 /* Seals, links, and the row behind each link. */
 int verify_walk(struct verify *v);

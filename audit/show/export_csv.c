@@ -2,10 +2,9 @@
 /* CSV (RFC 4180): one table for all kinds of rows, with a header line. Every cell is quoted, and one that a spreadsheet
  * would take for a formula gets an apostrophe in front, as OWASP's "CSV injection" advises (CASES F-29). */
 #include "audit/show/export_formats.h"
-#include "audit/show/export_text.h"
+#include "audit/show/export_row.h"
 #include "audit/record.h"
 #include "audit/show/render.h"
-#include "audit/show/render_text.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -39,21 +38,21 @@ csv_kind(const struct query_row *row, char ret_text[40])
 static const char *
 csv_id(const struct query_row *row, char ret_text[40])
 {
-	return export_id(row, ret_text);
+	return export_row_id(row, ret_text);
 }
 
 static const char *
 csv_verdict(const struct query_row *row, char ret_text[40])
 {
 	(void)ret_text;
-	return export_verdict(row);
+	return render_verdict(row);
 }
 
 static const char *
 csv_reason(const struct query_row *row, char ret_text[40])
 {
 	(void)ret_text;
-	return export_reason(row);
+	return render_reason(row);
 }
 
 static const char *
@@ -100,7 +99,7 @@ static const char *
 csv_learned(const struct query_row *row, char ret_text[40])
 {
 	(void)ret_text;
-	return export_learned(row) ? "1" : "0";
+	return export_row_learned(row) ? "1" : "0";
 }
 
 static const char *
@@ -220,7 +219,7 @@ csv_cell(const struct csv_column *column, const struct query_row *row, char *ret
 
 	switch (column->type) {
 	case CSV_TEXT:
-		return render_escape(*(const struct query_text *)(const void *)at, ret_text, EXPORT_TEXT_MAX);
+		return render_escape(*(const struct query_text *)(const void *)at, ret_text, JSON_LINE_TEXT_MAX);
 	case CSV_COUNT:
 		return csv_number(*value, ret_word);
 	case CSV_NUMBER:
@@ -232,7 +231,7 @@ csv_cell(const struct csv_column *column, const struct query_row *row, char *ret
 	case CSV_WORD:
 		break;
 	}
-	return column->word == NULL ? render_name(row, ret_text, EXPORT_TEXT_MAX) : column->word(row, ret_word);
+	return column->word == NULL ? render_name(row, ret_text, JSON_LINE_TEXT_MAX) : column->word(row, ret_word);
 }
 
 void
@@ -248,7 +247,7 @@ export_csv_begin(FILE *out)
 int
 export_csv_row(FILE *out, const struct export_options *options, const struct query_row *row)
 {
-	char text[EXPORT_TEXT_MAX], word[40];
+	char text[JSON_LINE_TEXT_MAX], word[40];
 
 	(void)options;
 	for (size_t i = 0; i < CSV_COLUMNS; i++) {

@@ -3,11 +3,10 @@
  * outcome is "success": a refused connection is "denied" by its event.type. What ECS has no field for is below
  * "postern", as ECS asks of custom fields. */
 #include "audit/show/export_formats.h"
-#include "audit/show/export_text.h"
+#include "audit/show/export_row.h"
 #include "audit/show/json_line.h"
 #include "audit/record.h"
 #include "audit/show/render.h"
-#include "audit/show/render_text.h"
 #include "policy/reason.h"
 
 #include <assert.h>
@@ -82,7 +81,7 @@ ecs_put_ip(struct ecs *ecs, json_t *object, const char *custom, struct query_tex
 {
 	char address[64];
 
-	if (export_address(text, address)[0] != '\0')
+	if (export_row_address(text, address)[0] != '\0')
 		json_line_put_text(object, "ip", address);
 	else
 		json_line_put_bytes(ecs->postern, custom, text);
@@ -100,7 +99,7 @@ static json_t *
 ecs_labels(const struct query_row *row)
 {
 	json_t *object = json_line_load_object(row->labels), *labels = json_object(), *value;
-	char name[EXPORT_TEXT_MAX];
+	char name[JSON_LINE_TEXT_MAX];
 	const char *key;
 
 	json_object_foreach(object, key, value)
@@ -123,7 +122,7 @@ ecs_put_sandbox(struct ecs *ecs)
 	char text[24];
 
 	if (ecs->row->sandbox_id != 0) {
-		json_line_put_text(container, "id", export_sandbox_id(ecs->row, text));
+		json_line_put_text(container, "id", export_row_sandbox_id(ecs->row, text));
 	}
 	json_line_put_bytes(container, "name", ecs->row->sandbox);
 	json_line_put_own(ecs->document, "container", container);
@@ -147,9 +146,9 @@ ecs_put_network(struct ecs *ecs)
 	json_line_put_text(network, "direction", "outbound");
 	if (row->kind == QUERY_DNS)
 		json_line_put_text(network, "protocol", "dns");
-	else if (export_is_tls(row))
+	else if (export_row_is_tls(row))
 		json_line_put_text(network, "protocol", "tls");
-	else if (export_is_http(row))
+	else if (export_row_is_http(row))
 		json_line_put_text(network, "protocol", "http");
 	json_line_put_bytes(network, "community_id", row->community_id);
 	if (row->bytes_out.set && row->bytes_in.set)
@@ -184,12 +183,12 @@ ecs_put_destination(struct ecs *ecs)
 {
 	const struct query_row *row = ecs->row;
 	json_t *destination = json_object(), *as = json_object(), *geo = json_object(), *organization = json_object();
-	char host[EXPORT_TEXT_MAX];
+	char host[JSON_LINE_TEXT_MAX];
 
 	ecs_put_ip(ecs, destination, "dst", row->dst);
 	ecs_put_port(destination, row->dport);
 	if (row->kind == QUERY_CONNECTION)
-		json_line_put_text(destination, "domain", export_host(row, host, sizeof(host)));
+		json_line_put_text(destination, "domain", export_row_host(row, host, sizeof(host)));
 	json_line_put_number(destination, "bytes", row->bytes_in);
 	json_line_put_number(destination, "packets", row->packets_in);
 	json_line_put_number(as, "number", row->asn);
@@ -215,12 +214,12 @@ ecs_put_verdict(struct ecs *ecs)
 	json_line_put_text(rule, "version", text);
 	json_line_put_own(ecs->document, "rule", rule);
 	json_line_put_text(ecs->event, "reason", reason_sentence(render_index(row->reason)));
-	json_line_put_text(ecs->event, "code", export_reason(row));
-	json_line_put_text(ecs->postern, "verdict", export_verdict(row));
-	json_line_put_text(ecs->postern, "reason", export_reason(row));
+	json_line_put_text(ecs->event, "code", render_reason(row));
+	json_line_put_text(ecs->postern, "verdict", render_verdict(row));
+	json_line_put_text(ecs->postern, "reason", render_reason(row));
 	json_line_put_bytes(ecs->postern, "detail", row->detail);
 	json_line_put_integer(ecs->postern, "count", row->count);
-	if (export_learned(row))
+	if (export_row_learned(row))
 		json_object_set_new(ecs->postern, "learned", json_true());
 }
 
@@ -251,9 +250,9 @@ ecs_put_tls(struct ecs *ecs)
 {
 	const struct query_row *row = ecs->row;
 	json_t *tls, *client;
-	char name[EXPORT_TEXT_MAX];
+	char name[JSON_LINE_TEXT_MAX];
 
-	if (!export_is_tls(row))
+	if (!export_row_is_tls(row))
 		return;
 	tls = json_object();
 	client = json_object();
@@ -262,7 +261,7 @@ ecs_put_tls(struct ecs *ecs)
 	json_line_put_own(tls, "client", client);
 	json_line_put_own(ecs->document, "tls", tls);
 	/* What was offered, not what came of it: tls.version and tls.next_protocol are the server's choice. */
-	json_line_put_text(ecs->postern, "tls_version_offered", export_tls_version(row));
+	json_line_put_text(ecs->postern, "tls_version_offered", export_row_tls_version(row));
 	json_line_put_bytes(ecs->postern, "alpn_offered", row->alpn);
 	json_line_put_bytes(ecs->postern, "ja4", row->ja4);
 	json_object_set_new(ecs->postern, "ech", json_boolean((row->flags & RECORD_FLAG_ECH) != 0));
@@ -273,12 +272,12 @@ ecs_put_http(struct ecs *ecs)
 {
 	const struct query_row *row = ecs->row;
 	json_t *http = json_object(), *request = json_object(), *url = json_object();
-	char host[EXPORT_TEXT_MAX];
+	char host[JSON_LINE_TEXT_MAX];
 
-	if (export_is_http(row)) {
+	if (export_row_is_http(row)) {
 		json_line_put_bytes(request, "method", row->http_method);
 		json_line_put_text(url, "scheme", "http");
-		json_line_put_text(url, "domain", export_host(row, host, sizeof(host)));
+		json_line_put_text(url, "domain", export_row_host(row, host, sizeof(host)));
 		ecs_put_port(url, row->dport);
 	}
 	json_line_put_own(http, "request", request);
@@ -290,7 +289,7 @@ static void
 ecs_put_connection_custom(struct ecs *ecs)
 {
 	const struct query_row *row = ecs->row;
-	char name[EXPORT_TEXT_MAX];
+	char name[JSON_LINE_TEXT_MAX];
 
 	json_line_put_text(ecs->postern, "name", render_name(row, name, sizeof(name)));
 	json_line_put_text(ecs->postern, "name_source", name_source_text(render_index(row->name_source)));
@@ -339,7 +338,7 @@ ecs_resolved(json_t *answers)
 		json_t *data = json_object_get(answer, "data");
 		struct query_text text = {.bytes = json_string_value(data), .len = json_string_length(data)};
 
-		if (export_address(text, address)[0] != '\0')
+		if (export_row_address(text, address)[0] != '\0')
 			json_array_append(resolved, data);
 	}
 	return resolved;
@@ -350,7 +349,7 @@ ecs_put_dns(struct ecs *ecs)
 {
 	const struct query_row *row = ecs->row;
 	json_t *dns = json_object(), *question = json_object(), *answers;
-	char name[EXPORT_TEXT_MAX], word[32];
+	char name[JSON_LINE_TEXT_MAX], word[32];
 
 	ecs_put_attempt(ecs, "protocol", NULL);
 	json_line_put_text(ecs->event, "action", "dns_query");
@@ -366,7 +365,7 @@ ecs_put_dns(struct ecs *ecs)
 	json_line_put_text(dns, "type", "answer");
 	json_line_put_text(dns, "op_code", "QUERY");
 	json_line_put_own(dns, "question", question);
-	answers = export_answers(row, "data");
+	answers = export_row_answers(row, "data");
 	json_line_put_own(dns, "resolved_ip", ecs_resolved(answers));
 	json_line_put_own(dns, "answers", answers);
 	json_line_put_text(dns, "response_code", render_rcode(row->rcode, word));
@@ -384,7 +383,7 @@ ecs_put_actor(struct ecs *ecs, json_t *detail)
 {
 	json_t *user = json_object(), *process = json_object();
 	json_int_t pid = json_integer_value(json_object_get(detail, "pid"));
-	char text[EXPORT_TEXT_MAX];
+	char text[JSON_LINE_TEXT_MAX];
 
 	if (ecs->row->uid.set) {
 		snprintf(text, sizeof(text), "%" PRId64, ecs->row->uid.value);
@@ -435,7 +434,7 @@ export_ecs_row(FILE *out, const struct export_options *options, const struct que
 	else
 		ecs_put_event(&ecs);
 	/* A connection may be told at its begin and at its end: the id alone would not tell them apart. */
-	snprintf(text, sizeof(text), "%s-%" PRId64, export_id(row, id), row->seq);
+	snprintf(text, sizeof(text), "%s-%" PRId64, export_row_id(row, id), row->seq);
 	json_line_put_text(ecs.event, "id", text);
 	json_line_put_integer(ecs.event, "sequence", row->seq);
 	json_line_put_text(ecs.event, "module", "postern");

@@ -9,11 +9,10 @@
 #include "audit/show/export_ocsf.h"
 
 #include "audit/show/export_formats.h"
-#include "audit/show/export_text.h"
+#include "audit/show/export_row.h"
 #include "audit/show/json_line.h"
 #include "audit/record.h"
 #include "audit/show/render.h"
-#include "audit/show/render_text.h"
 #include "audit/store/schema.h"
 #include "policy/reason.h"
 
@@ -30,7 +29,7 @@ static_assert(sizeof(ocsf_versions) / sizeof(ocsf_versions[0]) == EXPORT_OCSF_MA
 static const struct ocsf_class ocsf_dns = {4003, 4, "DNS Activity", "Network Activity"};
 
 void
-ocsf_put_class(
+export_ocsf_put_class(
     struct ocsf *ocsf, const struct ocsf_class *class, struct ocsf_activity activity, enum ocsf_severity severity)
 {
 	static const char *const severities[] = {
@@ -51,7 +50,7 @@ ocsf_put_class(
 }
 
 void
-ocsf_put_status(struct ocsf *ocsf, int status)
+export_ocsf_put_status(struct ocsf *ocsf, int status)
 {
 	static const char *const words[] = {"Unknown", "Success", "Failure"};
 
@@ -60,26 +59,26 @@ ocsf_put_status(struct ocsf *ocsf, int status)
 }
 
 bool
-ocsf_has(const struct ocsf *ocsf, enum export_ocsf since)
+export_ocsf_has(const struct ocsf *ocsf, enum export_ocsf since)
 {
 	return ocsf->version >= since;
 }
 
 /* Where a member goes that came with a version. */
 json_t *
-ocsf_place(const struct ocsf *ocsf, enum export_ocsf since, json_t *object)
+export_ocsf_place(const struct ocsf *ocsf, enum export_ocsf since, json_t *object)
 {
-	return ocsf_has(ocsf, since) ? object : ocsf->unmapped;
+	return export_ocsf_has(ocsf, since) ? object : ocsf->unmapped;
 }
 
 void
-ocsf_put_profile(struct ocsf *ocsf, const char *profile)
+export_ocsf_put_profile(struct ocsf *ocsf, const char *profile)
 {
 	json_array_append_new(ocsf->profiles, json_string(profile));
 }
 
 int64_t
-ocsf_ms(int64_t us)
+export_ocsf_ms(int64_t us)
 {
 	return us / 1000;
 }
@@ -95,53 +94,53 @@ ocsf_time_us(const struct query_row *row)
 
 /* An address, or in "unmapped" what is none. */
 void
-ocsf_put_ip(struct ocsf *ocsf, json_t *object, const char *unmapped_key, struct query_text text)
+export_ocsf_put_ip(struct ocsf *ocsf, json_t *object, const char *unmapped_key, struct query_text text)
 {
 	char address[64];
 
-	if (export_address(text, address)[0] != '\0')
+	if (export_row_address(text, address)[0] != '\0')
 		json_line_put_text(object, "ip", address);
 	else
 		json_line_put_bytes(ocsf->unmapped, unmapped_key, text);
 }
 
 void
-ocsf_put_port(json_t *object, int64_t port)
+export_ocsf_put_port(json_t *object, int64_t port)
 {
 	if (port > 0 && port <= UINT16_MAX)
 		json_line_put_integer(object, "port", port);
 }
 
 void
-ocsf_put_src(struct ocsf *ocsf)
+export_ocsf_put_src(struct ocsf *ocsf)
 {
 	const struct query_row *row = ocsf->row;
 	json_t *endpoint = json_object(), *container = json_object();
 	char uid[24];
 
-	ocsf_put_ip(ocsf, endpoint, "src", row->src);
-	ocsf_put_port(endpoint, row->sport);
+	export_ocsf_put_ip(ocsf, endpoint, "src", row->src);
+	export_ocsf_put_port(endpoint, row->sport);
 	json_line_put_bytes(endpoint, "name", row->sandbox);
-	json_line_put_text(endpoint, "uid", export_sandbox_id(row, uid));
+	json_line_put_text(endpoint, "uid", export_row_sandbox_id(row, uid));
 	json_line_put_bytes(container, "name", row->sandbox);
 	json_line_put_text(container, "uid", uid);
 	json_line_put_own(endpoint, "container", container);
 	json_line_put_own(ocsf->event, "src_endpoint", endpoint);
-	ocsf_put_profile(ocsf, "container");
+	export_ocsf_put_profile(ocsf, "container");
 }
 
 void
-ocsf_put_dst(struct ocsf *ocsf, const char *host)
+export_ocsf_put_dst(struct ocsf *ocsf, const char *host)
 {
 	const struct query_row *row = ocsf->row;
 	json_t *endpoint = json_object(), *as = json_object(), *location = json_object();
 
-	ocsf_put_ip(ocsf, endpoint, "dst", row->dst);
-	ocsf_put_port(endpoint, row->dport);
+	export_ocsf_put_ip(ocsf, endpoint, "dst", row->dst);
+	export_ocsf_put_port(endpoint, row->dport);
 	json_line_put_text(endpoint, "hostname", host);
 	json_line_put_number(as, "number", row->asn);
 	json_line_put_bytes(as, "name", row->as_org);
-	json_line_put_own(ocsf_place(ocsf, EXPORT_OCSF_1_3, endpoint), "autonomous_system", as);
+	json_line_put_own(export_ocsf_place(ocsf, EXPORT_OCSF_1_3, endpoint), "autonomous_system", as);
 	json_line_put_bytes(location, "country", row->country);
 	json_line_put_own(endpoint, "location", location);
 	/* Required up to 1.3, and packets that were only counted have none. */
@@ -152,7 +151,7 @@ ocsf_put_dst(struct ocsf *ocsf, const char *host)
 
 /* Protocol and direction; side: the guest's connection, or ours to the origin. */
 json_t *
-ocsf_connection_info(const struct ocsf *ocsf, const char *unmapped_key, struct query_text community_id)
+export_ocsf_connection_info(const struct ocsf *ocsf, const char *unmapped_key, struct query_text community_id)
 {
 	const struct query_row *row = ocsf->row;
 	json_t *info = json_object();
@@ -165,7 +164,7 @@ ocsf_connection_info(const struct ocsf *ocsf, const char *unmapped_key, struct q
 	if (row->dst.len > 0)
 		json_line_put_integer(
 		    info, "protocol_ver_id", memchr(row->dst.bytes, ':', row->dst.len) == NULL ? 4 : 6);
-	if (ocsf_has(ocsf, EXPORT_OCSF_1_5))
+	if (export_ocsf_has(ocsf, EXPORT_OCSF_1_5))
 		json_line_put_bytes(info, "community_uid", community_id);
 	else
 		json_line_put_bytes(ocsf->unmapped, unmapped_key, community_id);
@@ -173,12 +172,12 @@ ocsf_connection_info(const struct ocsf *ocsf, const char *unmapped_key, struct q
 }
 
 void
-ocsf_put_connection_info(struct ocsf *ocsf)
+export_ocsf_put_connection_info(struct ocsf *ocsf)
 {
-	json_t *info = ocsf_connection_info(ocsf, "community_uid", ocsf->row->community_id);
+	json_t *info = export_ocsf_connection_info(ocsf, "community_uid", ocsf->row->community_id);
 	char id[24];
 
-	json_line_put_text(info, "uid", export_id(ocsf->row, id));
+	json_line_put_text(info, "uid", export_row_id(ocsf->row, id));
 	json_line_put_own(ocsf->event, "connection_info", info);
 }
 
@@ -209,9 +208,9 @@ ocsf_verdict(const struct ocsf *ocsf)
 	}
 	if (row->kind == QUERY_CONNECTION && row->end == END_POLICY)
 		return (struct ocsf_verdict){1, "Allowed", 21, "Reset"};
-	if (export_learned(row) && ocsf_has(ocsf, EXPORT_OCSF_1_5))
+	if (export_row_learned(row) && export_ocsf_has(ocsf, EXPORT_OCSF_1_5))
 		return (struct ocsf_verdict){3, "Observed", 17, "Logged"};
-	if (export_learned(row))
+	if (export_row_learned(row))
 		return (struct ocsf_verdict){1, "Allowed", 17, "Logged"};
 	return (struct ocsf_verdict){1, "Allowed", 1, "Allowed"};
 }
@@ -229,17 +228,17 @@ ocsf_put_policy(struct ocsf *ocsf)
 	json_line_put_bytes(policy, "name", ocsf->row->sandbox);
 	snprintf(text, sizeof(text), "%" PRId64, ocsf->row->generation);
 	json_line_put_text(policy, "version", text);
-	json_line_put_own(ocsf_place(ocsf, EXPORT_OCSF_1_5, ocsf->event), "policy", policy);
+	json_line_put_own(export_ocsf_place(ocsf, EXPORT_OCSF_1_5, ocsf->event), "policy", policy);
 }
 
 void
-ocsf_put_verdict(struct ocsf *ocsf)
+export_ocsf_put_verdict(struct ocsf *ocsf)
 {
 	const struct query_row *row = ocsf->row;
 	struct ocsf_verdict verdict = ocsf_verdict(ocsf);
 	json_t *rule = json_object();
 
-	ocsf_put_profile(ocsf, "security_control");
+	export_ocsf_put_profile(ocsf, "security_control");
 	json_line_put_integer(ocsf->event, "action_id", verdict.action_id);
 	json_line_put_text(ocsf->event, "action", verdict.action);
 	json_line_put_integer(ocsf->event, "disposition_id", verdict.disposition_id);
@@ -247,16 +246,16 @@ ocsf_put_verdict(struct ocsf *ocsf)
 	json_line_put_bytes(rule, "name", row->rule);
 	json_line_put_own(ocsf->event, "firewall_rule", rule);
 	ocsf_put_policy(ocsf);
-	json_line_put_text(ocsf->event, "status_code", export_reason(row));
+	json_line_put_text(ocsf->event, "status_code", render_reason(row));
 	json_line_put_text(ocsf->event, "status_detail", reason_sentence(render_index(row->reason)));
 	json_line_put_bytes(ocsf->unmapped, "detail", row->detail);
-	if (export_learned(row))
+	if (export_row_learned(row))
 		json_object_set_new(ocsf->unmapped, "learned", json_true());
 }
 
 /* What nobody stumbles upon is graver than a name that no rule allows. */
 enum ocsf_severity
-ocsf_severity(const struct query_row *row)
+export_ocsf_severity(const struct query_row *row)
 {
 	if (row->verdict == VERDICT_ALLOWED)
 		return OCSF_SEVERITY_INFORMATIONAL;
@@ -280,10 +279,10 @@ ocsf_severity(const struct query_row *row)
 
 /* "denied tcp example.com port 443: no_rule": what people read in a list. */
 void
-ocsf_put_message(struct ocsf *ocsf, const char *what)
+export_ocsf_put_message(struct ocsf *ocsf, const char *what)
 {
 	const struct query_row *row = ocsf->row;
-	char name[EXPORT_TEXT_MAX], port[32] = "", message[EXPORT_TEXT_MAX + 128];
+	char name[JSON_LINE_TEXT_MAX], port[32] = "", message[JSON_LINE_TEXT_MAX + 128];
 	bool allowed = row->reason == REASON_ALLOWED;
 
 	render_name(row, name, sizeof(name));
@@ -291,8 +290,8 @@ ocsf_put_message(struct ocsf *ocsf, const char *what)
 		render_escape(row->dst, name, sizeof(name));
 	if (row->kind == QUERY_CONNECTION && row->dport > 0)
 		snprintf(port, sizeof(port), " port %" PRId64, row->dport);
-	snprintf(message, sizeof(message), "%s %s %s%s%s%s", export_verdict(row), what, name[0] == '\0' ? "." : name,
-	    port, allowed ? "" : ": ", allowed ? "" : export_reason(row));
+	snprintf(message, sizeof(message), "%s %s %s%s%s%s", render_verdict(row), what, name[0] == '\0' ? "." : name,
+	    port, allowed ? "" : ": ", allowed ? "" : render_reason(row));
 	json_line_put_text(ocsf->event, "message", message);
 }
 
@@ -300,19 +299,19 @@ static void
 ocsf_put_dns_query(struct ocsf *ocsf)
 {
 	const struct query_row *row = ocsf->row;
-	char name[EXPORT_TEXT_MAX], word[32];
+	char name[JSON_LINE_TEXT_MAX], word[32];
 	bool known = row->rcode >= 0 && row->rcode <= 5;
 
 	render_name(row, name, sizeof(name));
 	json_line_put_own(ocsf->event, "query",
 	    json_pack("{s:s, s:s, s:s, s:i}", "hostname", name[0] == '\0' ? "." : name, "type",
 		render_qtype(row->qtype, word), "class", "IN", "opcode_id", 0));
-	json_line_put_own(ocsf->event, "answers", export_answers(row, "rdata"));
+	json_line_put_own(ocsf->event, "answers", export_row_answers(row, "rdata"));
 	json_line_put_integer(ocsf->event, "rcode_id", known ? row->rcode : OCSF_OTHER);
 	json_line_put_text(ocsf->event, "rcode", render_rcode(row->rcode, word));
-	json_line_put_integer(ocsf->event, "query_time", ocsf_ms(row->ts_us));
+	json_line_put_integer(ocsf->event, "query_time", export_ocsf_ms(row->ts_us));
 	if (row->upstream_us > 0 && row->upstream_us < INT64_MAX / 2 && row->ts_us < INT64_MAX / 2)
-		json_line_put_integer(ocsf->event, "response_time", ocsf_ms(row->ts_us + row->upstream_us));
+		json_line_put_integer(ocsf->event, "response_time", export_ocsf_ms(row->ts_us + row->upstream_us));
 }
 
 static void
@@ -320,14 +319,14 @@ ocsf_put_dns(struct ocsf *ocsf)
 {
 	const struct query_row *row = ocsf->row;
 
-	ocsf_put_class(ocsf, &ocsf_dns, (struct ocsf_activity){6, "Traffic"}, ocsf_severity(row));
-	ocsf_put_status(ocsf, row->verdict == VERDICT_ALLOWED ? 1 : 2);
-	ocsf_put_message(ocsf, "dns");
+	export_ocsf_put_class(ocsf, &ocsf_dns, (struct ocsf_activity){6, "Traffic"}, export_ocsf_severity(row));
+	export_ocsf_put_status(ocsf, row->verdict == VERDICT_ALLOWED ? 1 : 2);
+	export_ocsf_put_message(ocsf, "dns");
 	json_line_put_integer(ocsf->event, "count", row->count);
-	ocsf_put_verdict(ocsf);
-	ocsf_put_src(ocsf);
-	ocsf_put_dst(ocsf, "");
-	ocsf_put_connection_info(ocsf);
+	export_ocsf_put_verdict(ocsf);
+	export_ocsf_put_src(ocsf);
+	export_ocsf_put_dst(ocsf, "");
+	export_ocsf_put_connection_info(ocsf);
 	ocsf_put_dns_query(ocsf);
 	json_line_put_number(ocsf->unmapped, "ede", row->ede);
 	json_line_put_number(ocsf->unmapped, "leases", row->leases);
@@ -363,7 +362,7 @@ ocsf_metadata(const struct ocsf *ocsf)
 	json_line_put_text(metadata, "log_provider", "posternd");
 	snprintf(text, sizeof(text), "%d", SCHEMA_VERSION);
 	json_line_put_text(metadata, "log_version", text);
-	snprintf(text, sizeof(text), "%s-%" PRId64, export_id(row, id), row->seq);
+	snprintf(text, sizeof(text), "%s-%" PRId64, export_row_id(row, id), row->seq);
 	json_line_put_text(metadata, "uid", text);
 	json_line_put_integer(metadata, "sequence", row->seq);
 	json_line_put_text(metadata, "original_time", render_time_utc(row->ts_us, text));
@@ -384,13 +383,13 @@ export_ocsf_row(FILE *out, const struct export_options *options, const struct qu
 	    .profiles = json_array(),
 	    .unmapped = json_object()};
 
-	json_line_put_integer(ocsf.event, "time", ocsf_ms(ocsf_time_us(row)));
+	json_line_put_integer(ocsf.event, "time", export_ocsf_ms(ocsf_time_us(row)));
 	if (row->kind == QUERY_CONNECTION)
-		ocsf_put_connection(&ocsf);
+		export_ocsf_connection(&ocsf);
 	else if (row->kind == QUERY_DNS)
 		ocsf_put_dns(&ocsf);
 	else
-		ocsf_put_event(&ocsf);
+		export_ocsf_event(&ocsf);
 	json_line_put_own(ocsf.event, "metadata", ocsf_metadata(&ocsf));
 	json_line_put_text(ocsf.unmapped, "cursor", row->cursor);
 	json_line_put_own(ocsf.event, "unmapped", ocsf.unmapped);

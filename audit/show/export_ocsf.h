@@ -32,43 +32,43 @@ struct ocsf {
 };
 
 /* What the event is, and how grave. */
-void ocsf_put_class(
+void export_ocsf_put_class(
     struct ocsf *ocsf, const struct ocsf_class *class, struct ocsf_activity activity, enum ocsf_severity severity);
 
 /* Say that a profile is applied: its members are none of the class otherwise. */
-void ocsf_put_profile(struct ocsf *ocsf, const char *profile);
+void export_ocsf_put_profile(struct ocsf *ocsf, const char *profile);
 
 /* 1 Success, 2 Failure, 0 Unknown. */
-void ocsf_put_status(struct ocsf *ocsf, int status);
+void export_ocsf_put_status(struct ocsf *ocsf, int status);
 
 /* Has the version asked for what came with this one? */
-bool ocsf_has(const struct ocsf *ocsf, enum export_ocsf since);
+bool export_ocsf_has(const struct ocsf *ocsf, enum export_ocsf since);
 
 /* Where a member goes that came with a version: object, or "unmapped". */
-json_t *ocsf_place(const struct ocsf *ocsf, enum export_ocsf since, json_t *object);
+json_t *export_ocsf_place(const struct ocsf *ocsf, enum export_ocsf since, json_t *object);
 
 /* Milliseconds, the schema's unit of time. */
-int64_t ocsf_ms(int64_t us);
+int64_t export_ocsf_ms(int64_t us);
 
 /* An address, or in "unmapped" what is none; a port, where there is one. */
-void ocsf_put_ip(struct ocsf *ocsf, json_t *object, const char *unmapped_key, struct query_text text);
-void ocsf_put_port(json_t *object, int64_t port);
+void export_ocsf_put_ip(struct ocsf *ocsf, json_t *object, const char *unmapped_key, struct query_text text);
+void export_ocsf_put_port(json_t *object, int64_t port);
 
 /* What connections and queries have alike. host: "" when there is none; what: the protocol, for the message. */
-void ocsf_put_src(struct ocsf *ocsf);
-void ocsf_put_dst(struct ocsf *ocsf, const char *host);
-void ocsf_put_connection_info(struct ocsf *ocsf);
-void ocsf_put_verdict(struct ocsf *ocsf);
-void ocsf_put_message(struct ocsf *ocsf, const char *what);
-enum ocsf_severity ocsf_severity(const struct query_row *row);
+void export_ocsf_put_src(struct ocsf *ocsf);
+void export_ocsf_put_dst(struct ocsf *ocsf, const char *host);
+void export_ocsf_put_connection_info(struct ocsf *ocsf);
+void export_ocsf_put_verdict(struct ocsf *ocsf);
+void export_ocsf_put_message(struct ocsf *ocsf, const char *what);
+enum ocsf_severity export_ocsf_severity(const struct query_row *row);
 
 /* Protocol and direction of the guest's connection, or of ours to the origin. The caller frees it. */
-json_t *ocsf_connection_info(const struct ocsf *ocsf, const char *unmapped_key, struct query_text community_id);
+json_t *export_ocsf_connection_info(const struct ocsf *ocsf, const char *unmapped_key, struct query_text community_id);
 
 /* The members of a row of kind QUERY_CONNECTION. */
-void ocsf_put_connection(struct ocsf *ocsf);
+void export_ocsf_connection(struct ocsf *ocsf);
 
 /* The members of an event of kind QUERY_EVENT. */
-void ocsf_put_event(struct ocsf *ocsf);
+void export_ocsf_event(struct ocsf *ocsf);
 
 #endif

@@ -2,11 +2,10 @@
 /* Connections as OCSF: Network Activity (4001). */
 #include "audit/show/export_ocsf.h"
 
-#include "audit/show/export_text.h"
+#include "audit/show/export_row.h"
 #include "audit/show/json_line.h"
 #include "audit/record.h"
 #include "audit/show/render.h"
-#include "audit/show/render_text.h"
 #include "policy/reason.h"
 
 #include <inttypes.h>
@@ -80,7 +79,7 @@ ocsf_put_traffic(struct ocsf *ocsf)
 	if (row->end != END_OPEN)
 		json_line_put_own(ocsf->event, "traffic", traffic);
 	else
-		json_line_put_own(ocsf_place(ocsf, EXPORT_OCSF_1_8, ocsf->event), "cumulative_traffic", traffic);
+		json_line_put_own(export_ocsf_place(ocsf, EXPORT_OCSF_1_8, ocsf->event), "cumulative_traffic", traffic);
 }
 
 /* "h2,http/1.1" as an array. */
@@ -88,7 +87,7 @@ static json_t *
 ocsf_alpn(struct query_text alpn)
 {
 	json_t *protocols = json_array();
-	char text[EXPORT_TEXT_MAX], *rest = text, *item;
+	char text[JSON_LINE_TEXT_MAX], *rest = text, *item;
 
 	render_escape(alpn, text, sizeof(text));
 	while ((item = strsep(&rest, ",")) != NULL)
@@ -116,11 +115,11 @@ static void
 ocsf_put_tls(struct ocsf *ocsf)
 {
 	const struct query_row *row = ocsf->row;
-	const char *version = export_tls_version(row);
+	const char *version = export_row_tls_version(row);
 	json_t *tls, *ja4;
-	char name[EXPORT_TEXT_MAX];
+	char name[JSON_LINE_TEXT_MAX];
 
-	if (!export_is_tls(row))
+	if (!export_row_is_tls(row))
 		return;
 	tls = json_object();
 	json_line_put_text(tls, "version", version == NULL ? "unknown" : version);
@@ -133,7 +132,7 @@ ocsf_put_tls(struct ocsf *ocsf)
 	ja4 = json_pack("{s:i, s:s}", "type_id", 1, "type", "JA4");
 	json_line_put_bytes(ja4, "value", row->ja4);
 	json_line_put_own(
-	    ocsf_place(ocsf, EXPORT_OCSF_1_3, ocsf->event), "ja4_fingerprint_list", json_pack("[o]", ja4));
+	    export_ocsf_place(ocsf, EXPORT_OCSF_1_3, ocsf->event), "ja4_fingerprint_list", json_pack("[o]", ja4));
 }
 
 /* The schema has a closed list of methods; others are legal in HTTP. */
@@ -143,9 +142,9 @@ ocsf_method_known(const struct ocsf *ocsf, struct query_text method)
 	static const char *const methods[] = {"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT", "TRACE"};
 
 	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
-		if (export_is(method, methods[i]))
+		if (render_is(method, methods[i]))
 			return true;
-	return export_is(method, "PATCH") && ocsf_has(ocsf, EXPORT_OCSF_1_8);
+	return render_is(method, "PATCH") && export_ocsf_has(ocsf, EXPORT_OCSF_1_8);
 }
 
 /* The method goes to the origin as the guest sent it, where there was a connection to the origin. */
@@ -166,16 +165,16 @@ ocsf_put_url(struct ocsf *ocsf, const char *host)
 {
 	const struct query_row *row = ocsf->row;
 	json_t *url;
-	char text[EXPORT_TEXT_MAX];
+	char text[JSON_LINE_TEXT_MAX];
 
-	if (!export_is_http(row) || host[0] == '\0')
+	if (!export_row_is_http(row) || host[0] == '\0')
 		return;
 	url = json_object();
 	snprintf(text, sizeof(text), "http://%.255s:%" PRId64, host, row->dport);
 	json_line_put_text(url, "url_string", text);
 	json_line_put_text(url, "scheme", "http");
 	json_line_put_text(url, "hostname", host);
-	ocsf_put_port(url, row->dport);
+	export_ocsf_put_port(url, row->dport);
 	json_line_put_own(ocsf->event, "url", url);
 }
 
@@ -186,11 +185,11 @@ ocsf_put_protocol(struct ocsf *ocsf)
 	const struct query_row *row = ocsf->row;
 	const char *word = NULL;
 
-	if (export_is_http(row))
+	if (export_row_is_http(row))
 		word = "http";
-	else if (export_is_tls(row) && row->dport == 443)
+	else if (export_row_is_tls(row) && row->dport == 443)
 		word = "https";
-	json_line_put_text(ocsf_place(ocsf, EXPORT_OCSF_1_8, ocsf->event), "app_protocol_name", word);
+	json_line_put_text(export_ocsf_place(ocsf, EXPORT_OCSF_1_8, ocsf->event), "app_protocol_name", word);
 }
 
 static void
@@ -198,13 +197,13 @@ ocsf_put_times(struct ocsf *ocsf)
 {
 	const struct query_row *row = ocsf->row;
 
-	json_line_put_integer(ocsf->event, "start_time", ocsf_ms(row->ts_us));
+	json_line_put_integer(ocsf->event, "start_time", export_ocsf_ms(row->ts_us));
 	if (row->closed_us.set)
-		json_line_put_integer(ocsf->event, "end_time", ocsf_ms(row->closed_us.value));
+		json_line_put_integer(ocsf->event, "end_time", export_ocsf_ms(row->closed_us.value));
 	else if (row->last_us.set)
-		json_line_put_integer(ocsf->event, "end_time", ocsf_ms(row->last_us.value));
+		json_line_put_integer(ocsf->event, "end_time", export_ocsf_ms(row->last_us.value));
 	if (row->duration_us.set)
-		json_line_put_integer(ocsf->event, "duration", ocsf_ms(row->duration_us.value));
+		json_line_put_integer(ocsf->event, "duration", export_ocsf_ms(row->duration_us.value));
 	json_line_put_integer(ocsf->event, "count", row->count);
 }
 
@@ -213,7 +212,7 @@ static void
 ocsf_put_connection_rest(struct ocsf *ocsf, const char *host)
 {
 	const struct query_row *row = ocsf->row;
-	char name[EXPORT_TEXT_MAX];
+	char name[JSON_LINE_TEXT_MAX];
 
 	if (host[0] == '\0')
 		json_line_put_text(ocsf->unmapped, "name", render_name(row, name, sizeof(name)));
@@ -237,32 +236,32 @@ ocsf_put_proxy(struct ocsf *ocsf)
 	if (row->up_src.len == 0)
 		return;
 	endpoint = json_object();
-	ocsf_put_profile(ocsf, "network_proxy");
-	ocsf_put_ip(ocsf, endpoint, "up_src", row->up_src);
-	ocsf_put_port(endpoint, row->up_sport.value);
+	export_ocsf_put_profile(ocsf, "network_proxy");
+	export_ocsf_put_ip(ocsf, endpoint, "up_src", row->up_src);
+	export_ocsf_put_port(endpoint, row->up_sport.value);
 	json_line_put_text(endpoint, "name", "postern");
 	json_line_put_own(ocsf->event, "proxy_endpoint", endpoint);
 	json_line_put_own(ocsf->event, "proxy_connection_info",
-	    ocsf_connection_info(ocsf, "proxy_community_uid", row->up_community_id));
+	    export_ocsf_connection_info(ocsf, "proxy_community_uid", row->up_community_id));
 }
 
 void
-ocsf_put_connection(struct ocsf *ocsf)
+export_ocsf_connection(struct ocsf *ocsf)
 {
 	const struct query_row *row = ocsf->row;
 	struct ocsf_activity activity = ocsf_activity(row);
-	char host[EXPORT_TEXT_MAX], word[32];
+	char host[JSON_LINE_TEXT_MAX], word[32];
 	bool failed = activity.id == 4 || activity.id == 5;
 
-	export_host(row, host, sizeof(host));
-	ocsf_put_class(ocsf, &ocsf_network, activity, ocsf_severity(row));
-	ocsf_put_status(ocsf, activity.id == 0 ? 0 : failed ? 2 : 1);
-	ocsf_put_message(ocsf, render_proto(row->proto, word));
+	export_row_host(row, host, sizeof(host));
+	export_ocsf_put_class(ocsf, &ocsf_network, activity, export_ocsf_severity(row));
+	export_ocsf_put_status(ocsf, activity.id == 0 ? 0 : failed ? 2 : 1);
+	export_ocsf_put_message(ocsf, render_proto(row->proto, word));
 	ocsf_put_times(ocsf);
-	ocsf_put_verdict(ocsf);
-	ocsf_put_src(ocsf);
-	ocsf_put_dst(ocsf, host);
-	ocsf_put_connection_info(ocsf);
+	export_ocsf_put_verdict(ocsf);
+	export_ocsf_put_src(ocsf);
+	export_ocsf_put_dst(ocsf, host);
+	export_ocsf_put_connection_info(ocsf);
 	ocsf_put_proxy(ocsf);
 	ocsf_put_traffic(ocsf);
 	ocsf_put_tls(ocsf);

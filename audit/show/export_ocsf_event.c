@@ -5,10 +5,10 @@
  * rules, a log that was replaced or had to wait, a soft limit) is a Detection Finding (2004). The rest, an agent's step
  * among it, is a Base Event: no class of the schema says what it says. */
 #include "audit/show/export_ocsf.h"
-#include "audit/show/export_text.h"
+#include "audit/show/render.h"
+#include "audit/show/export_row.h"
 #include "audit/show/json_line.h"
 #include "audit/record.h"
-#include "audit/show/render_text.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -82,7 +82,7 @@ ocsf_put_actor(struct ocsf *ocsf, json_t *detail)
 {
 	json_t *actor = json_object(), *process = json_object();
 	json_int_t pid = json_integer_value(json_object_get(detail, "pid"));
-	char text[EXPORT_TEXT_MAX];
+	char text[JSON_LINE_TEXT_MAX];
 
 	if (ocsf->row->uid.set) {
 		snprintf(text, sizeof(text), "%" PRId64, ocsf->row->uid.value);
@@ -96,7 +96,7 @@ ocsf_put_actor(struct ocsf *ocsf, json_t *detail)
 	json_line_put_own(actor, "process", process);
 	/* Up to 1.3 the class has its actor from this profile. */
 	if (json_object_size(actor) > 0)
-		ocsf_put_profile(ocsf, "host");
+		export_ocsf_put_profile(ocsf, "host");
 	json_line_put_own(ocsf->event, "actor", actor);
 }
 
@@ -108,7 +108,7 @@ ocsf_entity(struct ocsf *ocsf, bool policy, json_t *generation)
 	char text[24];
 
 	json_line_put_bytes(entity, "name", ocsf->row->sandbox);
-	json_line_put_text(entity, "uid", export_sandbox_id(ocsf->row, text));
+	json_line_put_text(entity, "uid", export_row_sandbox_id(ocsf->row, text));
 	json_line_put_text(entity, "type", policy ? "Policy" : "Sandbox");
 	if (ocsf->version >= EXPORT_OCSF_1_3)
 		json_line_put_integer(entity, "type_id", policy ? OCSF_ENTITY_POLICY : OCSF_OTHER);
@@ -122,7 +122,7 @@ ocsf_entity(struct ocsf *ocsf, bool policy, json_t *generation)
 static void
 ocsf_put_entity(struct ocsf *ocsf, bool policy, json_t *detail)
 {
-	ocsf_put_status(ocsf, 1);
+	export_ocsf_put_status(ocsf, 1);
 	ocsf_put_actor(ocsf, detail);
 	json_line_put_own(ocsf->event, "entity", ocsf_entity(ocsf, policy, json_object_get(detail, "from")));
 	if (!policy)
@@ -140,7 +140,7 @@ ocsf_put_daemon(struct ocsf *ocsf, json_t *detail)
 
 	json_line_put_member(app, "version", detail, "version");
 	json_line_put_own(ocsf->event, "app", app);
-	ocsf_put_status(ocsf, ocsf->row->event == EVENT_ROLE_CRASH ? 2 : 1);
+	export_ocsf_put_status(ocsf, ocsf->row->event == EVENT_ROLE_CRASH ? 2 : 1);
 }
 
 static void
@@ -149,16 +149,16 @@ ocsf_put_finding(struct ocsf *ocsf, const struct ocsf_event *event)
 	json_t *finding = json_object(), *resources = json_array(), *resource;
 	char text[24];
 
-	json_line_put_text(finding, "uid", export_id(ocsf->row, text));
+	json_line_put_text(finding, "uid", export_row_id(ocsf->row, text));
 	json_line_put_text(finding, "title", event->message);
-	json_line_put_integer(finding, "created_time", ocsf_ms(ocsf->row->ts_us));
+	json_line_put_integer(finding, "created_time", export_ocsf_ms(ocsf->row->ts_us));
 	json_line_put_own(ocsf->event, "finding_info", finding);
 	json_line_put_integer(ocsf->event, "status_id", OCSF_FINDING_NEW);
 	json_line_put_text(ocsf->event, "status", "New");
 	if (ocsf->row->sandbox.len > 0) {
 		resource = json_pack("{s:s}", "type", "Sandbox");
 		json_line_put_bytes(resource, "name", ocsf->row->sandbox);
-		json_line_put_text(resource, "uid", export_sandbox_id(ocsf->row, text));
+		json_line_put_text(resource, "uid", export_row_sandbox_id(ocsf->row, text));
 		json_array_append_new(resources, resource);
 	}
 	json_line_put_own(ocsf->event, "resources", resources);
@@ -176,13 +176,13 @@ ocsf_put_base(struct ocsf *ocsf, json_t *detail)
 }
 
 void
-ocsf_put_event(struct ocsf *ocsf)
+export_ocsf_event(struct ocsf *ocsf)
 {
 	unsigned int kind = render_index(ocsf->row->event);
 	const struct ocsf_event *event = &ocsf_events[kind < EVENT_KIND_MAX ? kind : 0];
 	json_t *detail = json_line_load_object(ocsf->row->detail);
 
-	ocsf_put_class(ocsf, &ocsf_classes[event->shape], event->activity, event->severity);
+	export_ocsf_put_class(ocsf, &ocsf_classes[event->shape], event->activity, event->severity);
 	json_line_put_text(ocsf->event, "message", event->message);
 	switch (event->shape) {
 	case OCSF_BASE:

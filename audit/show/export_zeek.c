@@ -11,7 +11,6 @@
 #include "audit/show/export_zeek.h"
 #include "audit/record.h"
 #include "audit/show/render.h"
-#include "audit/show/render_text.h"
 #include "policy/reason.h"
 
 #include <inttypes.h>
@@ -22,13 +21,13 @@
 const char *
 zeek_text(struct query_text text, char *ret_text)
 {
-	return text.len == 0 ? NULL : render_escape(text, ret_text, EXPORT_TEXT_MAX);
+	return text.len == 0 ? NULL : render_escape(text, ret_text, JSON_LINE_TEXT_MAX);
 }
 
 const char *
 zeek_count(int64_t value, char *ret_text)
 {
-	snprintf(ret_text, EXPORT_TEXT_MAX, "%" PRIu64, (uint64_t)(value < 0 ? 0 : value));
+	snprintf(ret_text, JSON_LINE_TEXT_MAX, "%" PRIu64, (uint64_t)(value < 0 ? 0 : value));
 	return ret_text;
 }
 
@@ -44,7 +43,7 @@ zeek_seconds(int64_t value_us, char *ret_text)
 {
 	int64_t us = value_us < 0 ? 0 : value_us;
 
-	snprintf(ret_text, EXPORT_TEXT_MAX, "%" PRId64 ".%06d", us / 1000000, (int)(us % 1000000));
+	snprintf(ret_text, JSON_LINE_TEXT_MAX, "%" PRId64 ".%06d", us / 1000000, (int)(us % 1000000));
 	return ret_text;
 }
 
@@ -66,14 +65,14 @@ zeek_uid(const struct query_row *row, char *ret_text)
 {
 	char id[24];
 
-	snprintf(ret_text, EXPORT_TEXT_MAX, "C%s", export_id(row, id));
+	snprintf(ret_text, JSON_LINE_TEXT_MAX, "C%s", export_row_id(row, id));
 	return ret_text;
 }
 
 static const char *
 zeek_address(struct query_text text, char *ret_text)
 {
-	return export_address(text, ret_text)[0] == '\0' ? NULL : ret_text;
+	return export_row_address(text, ret_text)[0] == '\0' ? NULL : ret_text;
 }
 
 const char *
@@ -116,9 +115,9 @@ static const char *
 zeek_service(const struct query_row *row, char *ret_text)
 {
 	(void)ret_text;
-	if (export_is_tls(row))
+	if (export_row_is_tls(row))
 		return "ssl";
-	return export_is_http(row) ? "http" : NULL;
+	return export_row_is_http(row) ? "http" : NULL;
 }
 
 static const char *
@@ -231,7 +230,7 @@ zeek_community_id(const struct query_row *row, char *ret_text)
 const char *
 zeek_name(const struct query_row *row, char *ret_text)
 {
-	return render_name(row, ret_text, EXPORT_TEXT_MAX)[0] == '\0' ? NULL : ret_text;
+	return render_name(row, ret_text, JSON_LINE_TEXT_MAX)[0] == '\0' ? NULL : ret_text;
 }
 
 const char *
@@ -244,14 +243,14 @@ const char *
 zeek_verdict(const struct query_row *row, char *ret_text)
 {
 	(void)ret_text;
-	return export_verdict(row);
+	return render_verdict(row);
 }
 
 const char *
 zeek_reason(const struct query_row *row, char *ret_text)
 {
 	(void)ret_text;
-	return export_reason(row);
+	return render_reason(row);
 }
 
 const char *
@@ -358,7 +357,7 @@ zeek_put_value(FILE *out, const char *value)
 int
 zeek_put_row(FILE *out, const struct zeek_column *columns, size_t count, const struct query_row *row)
 {
-	char text[EXPORT_TEXT_MAX];
+	char text[JSON_LINE_TEXT_MAX];
 
 	for (size_t i = 0; i < count; i++) {
 		if (i > 0)

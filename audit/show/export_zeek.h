@@ -4,7 +4,7 @@
 #define POSTERN_AUDIT_EXPORT_ZEEK_H
 
 #include "audit/show/export.h"
-#include "audit/show/export_text.h"
+#include "audit/show/export_row.h"
 
 #include <stdbool.h>
 
@@ -13,7 +13,7 @@
 #define ZEEK_EMPTY "(empty)"
 
 /* Returns the value in ret_text or a literal; NULL: unset. A set or vector comes joined and escaped. */
-typedef const char *zeek_value(const struct query_row *row, char ret_text[EXPORT_TEXT_MAX]);
+typedef const char *zeek_value(const struct query_row *row, char ret_text[JSON_LINE_TEXT_MAX]);
 
 struct zeek_column {
 	const char *name, *type;

@@ -24,11 +24,11 @@ zeek_ja4(const struct query_row *row, char *ret_text)
 static const char *
 zeek_tls_offered(const struct query_row *row, char *ret_text)
 {
-	const char *version = export_tls_version(row);
+	const char *version = export_row_tls_version(row);
 
 	if (version == NULL)
 		return NULL;
-	snprintf(ret_text, EXPORT_TEXT_MAX, "TLSv1%c", version[2]);
+	snprintf(ret_text, JSON_LINE_TEXT_MAX, "TLSv1%c", version[2]);
 	return ret_text;
 }
 
@@ -110,7 +110,7 @@ export_zeek_ssl_begin(FILE *out)
 int
 export_zeek_ssl_row(FILE *out, const struct export_options *options, const struct query_row *row)
 {
-	if (row->kind != QUERY_CONNECTION || !export_is_tls(row) || zeek_waits(options, row))
+	if (row->kind != QUERY_CONNECTION || !export_row_is_tls(row) || zeek_waits(options, row))
 		return 0;
 	return zeek_put_row(out, zeek_ssl_columns, ZEEK_COUNT(zeek_ssl_columns), row);
 }
@@ -124,7 +124,7 @@ export_zeek_http_begin(FILE *out)
 int
 export_zeek_http_row(FILE *out, const struct export_options *options, const struct query_row *row)
 {
-	if (row->kind != QUERY_CONNECTION || !export_is_http(row) || zeek_waits(options, row))
+	if (row->kind != QUERY_CONNECTION || !export_row_is_http(row) || zeek_waits(options, row))
 		return 0;
 	return zeek_put_row(out, zeek_http_columns, ZEEK_COUNT(zeek_http_columns), row);
 }

@@ -3,7 +3,6 @@
 #include "audit/show/export_formats.h"
 #include "audit/show/export_zeek.h"
 #include "audit/show/render.h"
-#include "audit/show/render_text.h"
 #include "policy/reason.h"
 
 #include <inttypes.h>
@@ -17,7 +16,7 @@ zeek_rtt(const struct query_row *row, char *ret_text)
 static const char *
 zeek_query(const struct query_row *row, char *ret_text)
 {
-	return render_name(row, ret_text, EXPORT_TEXT_MAX)[0] == '\0' ? "." : ret_text;
+	return render_name(row, ret_text, JSON_LINE_TEXT_MAX)[0] == '\0' ? "." : ret_text;
 }
 
 static const char *
@@ -64,11 +63,11 @@ zeek_put_answer(const char *data, char *ret_text, size_t at)
 {
 	if (data[0] == '\0')
 		data = ZEEK_EMPTY;
-	if (at > 0 && at + 1 < EXPORT_TEXT_MAX)
+	if (at > 0 && at + 1 < JSON_LINE_TEXT_MAX)
 		ret_text[at++] = ',';
-	for (; *data != '\0' && at + sizeof("\\x2c") < EXPORT_TEXT_MAX; data++) {
+	for (; *data != '\0' && at + sizeof("\\x2c") < JSON_LINE_TEXT_MAX; data++) {
 		if (*data == ',')
-			at += (size_t)snprintf(ret_text + at, EXPORT_TEXT_MAX - at, "\\x2c");
+			at += (size_t)snprintf(ret_text + at, JSON_LINE_TEXT_MAX - at, "\\x2c");
 		else
 			ret_text[at++] = *data;
 	}
@@ -80,7 +79,7 @@ zeek_put_answer(const char *data, char *ret_text, size_t at)
 static const char *
 zeek_answers(const struct query_row *row, char *ret_text)
 {
-	json_t *answers = export_answers(row, "data"), *answer;
+	json_t *answers = export_row_answers(row, "data"), *answer;
 	size_t i, at = 0;
 
 	json_array_foreach(answers, i, answer) at =
@@ -94,13 +93,13 @@ zeek_answers(const struct query_row *row, char *ret_text)
 static const char *
 zeek_ttls(const struct query_row *row, char *ret_text)
 {
-	json_t *answers = export_answers(row, "data");
+	json_t *answers = export_row_answers(row, "data");
 	size_t count = json_array_size(answers), at = 0;
 
 	json_decref(answers);
-	for (size_t i = 0; i < count && at + 32 < EXPORT_TEXT_MAX; i++)
-		at += (size_t)snprintf(ret_text + at, EXPORT_TEXT_MAX - at, "%s%" PRId64 ".000000", i == 0 ? "" : ",",
-		    row->ttl_s < 0 || row->ttl_s > INT32_MAX ? 0 : row->ttl_s);
+	for (size_t i = 0; i < count && at + 32 < JSON_LINE_TEXT_MAX; i++)
+		at += (size_t)snprintf(ret_text + at, JSON_LINE_TEXT_MAX - at, "%s%" PRId64 ".000000",
+		    i == 0 ? "" : ",", row->ttl_s < 0 || row->ttl_s > INT32_MAX ? 0 : row->ttl_s);
 	return count == 0 ? NULL : ret_text;
 }
 

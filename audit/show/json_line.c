@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "audit/show/json_line.h"
-
-#include "audit/show/render_text.h"
+#include "audit/show/render.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Rows of the audit log as text: one short line for people, one JSON object for programs. Whatever the row holds, the
- * output is printable ASCII (CASES F-28): other bytes become \xNN. */
+/* Rows of the audit log as text, and what every form shares: texts made safe to print, and the words behind stored
+ * numbers. The output is printable ASCII for any row, even a damaged one (CASES F-28): other bytes become \xNN. */
 #ifndef POSTERN_AUDIT_RENDER_H
 #define POSTERN_AUDIT_RENDER_H
 
@@ -13,14 +13,30 @@
 
 /* One line with newline: local time, sandbox, verdict, protocol, target, reason, rule, bytes, duration, end. colour:
  * ANSI colours around the verdict. */
-void render_short(FILE *out, const struct query_row *row, bool colour);
+void render_line_short(FILE *out, const struct query_row *row, bool colour);
 
-/* The same line, and behind it what else is known of the connection or query as KEY=VALUE: its own end, TLS, place,
- * what each step took, packets, Community IDs. */
-void render_wide(FILE *out, const struct query_row *row, bool colour);
+/* The same line, followed by the other columns as KEY=VALUE: the guest's address, TLS, country and network, duration of
+ * each step, packets, Community IDs. */
+void render_line_wide(FILE *out, const struct query_row *row, bool colour);
 
 /* One line with newline: a JSON object, described in postern-audit(5). 0 or -ENOMEM. */
 int render_json(FILE *out, const struct query_row *row);
+
+/* Printable ASCII, backslashes kept; cut at size. Returns ret_text. */
+const char *render_escape(struct query_text text, char *ret_text, size_t size);
+
+/* The row's name, canonical or as the guest said it; "" when there is none. Returns ret_text. */
+const char *render_name(const struct query_row *row, char *ret_text, size_t size);
+
+/* Is the text exactly this word? */
+bool render_is(struct query_text text, const char *word);
+
+/* A stored number as an enum's value: UINT32_MAX, which no enum has, for one outside unsigned int. */
+unsigned int render_index(int64_t value);
+
+/* "allowed", ...; "no_rule", ...; "?" for a number outside the enum. */
+const char *render_verdict(const struct query_row *row);
+const char *render_reason(const struct query_row *row);
 
 /* "A", "HTTPS", "TYPE123"; "NXDOMAIN", "RCODE17"; "tcp", "132"; "TLSv1.3", "0x7f1c". */
 const char *render_qtype(int64_t qtype, char ret_text[32]);

@@ -3,7 +3,6 @@
 
 #include "audit/show/json_line.h"
 #include "audit/record.h"
-#include "audit/show/render_text.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -19,12 +18,6 @@ json_put_json(json_t *object, const char *key, struct query_text text, bool arra
 		json_line_put_bytes(object, key, text);
 	else
 		json_object_set_new(object, key, value);
-}
-
-static bool
-render_is(struct query_text text, const char *word)
-{
-	return text.len == strlen(word) && memcmp(text.bytes, word, text.len) == 0;
 }
 
 static void
@@ -162,8 +155,8 @@ render_object(const struct query_row *row)
 		json_put_json(object, "detail", row->detail, false);
 		return object;
 	}
-	json_line_put_text(object, "verdict", verdict_text(render_index(row->verdict)));
-	json_line_put_text(object, "reason", reason_text(render_index(row->reason)));
+	json_line_put_text(object, "verdict", render_verdict(row));
+	json_line_put_text(object, "reason", render_reason(row));
 	json_line_put_bytes(object, "rule", row->rule);
 	if (render_is(row->rule, RECORD_RULE_LEARN))
 		json_object_set_new(object, "learned", json_true());

@@ -111,7 +111,7 @@ report_text(FILE *out, sqlite3_stmt *stmt, int column)
 	if (text == NULL)
 		fputs("–", out);
 	else
-		html_utf8(out, text, (size_t)sqlite3_column_bytes(stmt, column));
+		report_html_utf8(out, text, (size_t)sqlite3_column_bytes(stmt, column));
 }
 
 /* The sheet and what belongs to its end; the caller frees it. NULL: no memory. */
@@ -152,7 +152,7 @@ report_head(const struct report *report, const char *name, size_t len, struct er
 	    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
 	    "<meta name=\"referrer\" content=\"no-referrer\">\n<title>postern report: ",
 	    base64);
-	html_utf8(report->out, name, len);
+	report_html_utf8(report->out, name, len);
 	fprintf(report->out, "</title>\n<style>%s</style></head>\n<body>\n", sheet);
 	fputs("<a class=\"skip\" href=\"#main\">To the report</a>\n", report->out);
 	free(sheet);
@@ -186,12 +186,12 @@ report_header(const struct report *report, struct error *err)
 		fputs("</h1>\n<p class=\"dim\">attached (", out);
 		report_text(out, stmt, 1);
 		fputs(") ", out);
-		html_time(out, sqlite3_column_int64(stmt, 2));
+		report_html_time(out, sqlite3_column_int64(stmt, 2));
 		fputs(" by uid ", out);
 		report_text(out, stmt, 4);
 		if (sqlite3_column_type(stmt, 3) != SQLITE_NULL) {
 			fputs(", detached ", out);
-			html_time(out, sqlite3_column_int64(stmt, 3));
+			report_html_time(out, sqlite3_column_int64(stmt, 3));
 		} else {
 			fputs(", not detached yet", out);
 		}
@@ -207,7 +207,7 @@ report_header(const struct report *report, struct error *err)
 			fprintf(out, "<br>%lld earlier sandboxes of this name are in this log, too",
 			    (long long)sqlite3_column_int64(stmt, 7));
 		fputs("<br>report made ", out);
-		html_time(out, report->options->now_us);
+		report_html_time(out, report->options->now_us);
 		fputs(" of log ", out);
 		report_text(out, stmt, 8);
 		fputs("</p>\n", out);
@@ -225,11 +225,11 @@ report_range(const struct report *report)
 	fputs("<p class=\"warn\">Only a part of the log: ", report->out);
 	if (options->since_us != 0) {
 		fputs("from ", report->out);
-		html_time(report->out, options->since_us);
+		report_html_time(report->out, options->since_us);
 	}
 	if (options->until_us != 0) {
 		fputs(" until ", report->out);
-		html_time(report->out, options->until_us);
+		report_html_time(report->out, options->until_us);
 	}
 	fputs(".</p>\n", report->out);
 }
@@ -249,7 +249,7 @@ report_verification(const struct report *report)
 	if (options->verdict == NULL)
 		fputs("Whether this log was changed was not looked at: <code>postern verify</code> does.", report->out);
 	else
-		html_utf8(report->out, options->verdict, strlen(options->verdict));
+		report_html_utf8(report->out, options->verdict, strlen(options->verdict));
 	fputs("</p>\n", report->out);
 }
 
@@ -271,9 +271,9 @@ report_tile(FILE *out, const char *class, int64_t count, bool is_size, const cha
 {
 	fprintf(out, "<li><b class=\"%s\">", class);
 	if (is_size)
-		html_size(out, count);
+		report_html_size(out, count);
 	else
-		html_count(out, count);
+		report_html_count(out, count);
 	fprintf(out, "</b> %s</li>", what);
 }
 
@@ -330,14 +330,14 @@ report_policy(const struct report *report)
 		for (const char *line = options->policy; *line != '\0';) {
 			size_t len = strcspn(line, "\n");
 
-			html_utf8(out, line, len);
+			report_html_utf8(out, line, len);
 			putc('\n', out);
 			line += len + (line[len] == '\n');
 		}
 		fputs("</pre>", out);
 	} else {
 		fputs("<p class=\"dim\">", out);
-		html_utf8(out, options->policy_why, strlen(options->policy_why));
+		report_html_utf8(out, options->policy_why, strlen(options->policy_why));
 		fputs("</p>", out);
 	}
 	fputs("</section>\n", out);
@@ -359,10 +359,11 @@ report_write(FILE *out, sqlite3 *db, const struct report_options *options, struc
 	report_range(&report);
 	report_verification(&report);
 	report_nav(out);
-	if (report_tiles(&report, err) < 0 || report_chart(&report, err) < 0 || report_tables(&report, err) < 0)
+	if (report_tiles(&report, err) < 0 || report_chart(&report, err) < 0 ||
+	    report_table_before_policy(&report, err) < 0)
 		return -1;
 	report_policy(&report);
-	if (report_tables_end(&report, err) < 0)
+	if (report_table_after_policy(&report, err) < 0)
 		return -1;
 	fputs("</main>\n<footer>Made by postern " POSTERN_VERSION
 	      ". This page holds no script and asks nothing of any network.</footer>\n</body></html>\n",

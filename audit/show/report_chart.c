@@ -177,7 +177,7 @@ chart_label(FILE *out, const struct chart_lane *lane)
 	if (lane->name == NULL)
 		fputs("all other names", out);
 	else
-		html_bytes(out, lane->name, lane->len > CHART_LABEL_MAX ? CHART_LABEL_MAX - 1 : lane->len);
+		report_html_bytes(out, lane->name, lane->len > CHART_LABEL_MAX ? CHART_LABEL_MAX - 1 : lane->len);
 	if (lane->name != NULL && lane->len > CHART_LABEL_MAX)
 		fputs("…", out);
 }
@@ -189,7 +189,7 @@ chart_lane(FILE *out, const struct chart_lane *lane, double y)
 	if (lane->name == NULL)
 		fputs("all other names", out);
 	else
-		html_bytes(out, lane->name, lane->len);
+		report_html_bytes(out, lane->name, lane->len);
 	fprintf(out, ": %lld allowed, %lld refused</title>", (long long)lane->allowed, (long long)lane->refused);
 	fprintf(out, "<line class=\"grid\" x1=\"0\" x2=\"%d\" y1=\"%.0f\" y2=\"%.0f\"/>", CHART_WIDTH, y, y);
 	fprintf(out, "<text x=\"6\" y=\"%.0f\">", y + 14);
@@ -231,7 +231,7 @@ chart_sent(const struct chart *chart, double y)
 	fprintf(out, "<g><title>Bytes out</title><line class=\"grid\" x1=\"0\" x2=\"%d\" y1=\"%.0f\" y2=\"%.0f\"/>",
 	    CHART_WIDTH, y, y);
 	fprintf(out, "<text x=\"6\" y=\"%.0f\">bytes out, at most </text><text x=\"6\" y=\"%.0f\">", y + 20, y + 36);
-	html_size(out, chart->sent_max);
+	report_html_size(out, chart->sent_max);
 	fprintf(out, " a bar</text>");
 	for (int i = 0; i < CHART_BARS; i++) {
 		double height =

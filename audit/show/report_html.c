@@ -35,7 +35,7 @@ html_ascii(FILE *out, unsigned char c)
 }
 
 void
-html_bytes(FILE *out, const char *bytes, size_t len)
+report_html_bytes(FILE *out, const char *bytes, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
 		html_ascii(out, (unsigned char)bytes[i]);
@@ -73,7 +73,7 @@ html_is_unseen(uint32_t point)
 }
 
 void
-html_utf8(FILE *out, const char *text, size_t len)
+report_html_utf8(FILE *out, const char *text, size_t len)
 {
 	const unsigned char *bytes = (const unsigned char *)text;
 	uint32_t point;
@@ -93,7 +93,7 @@ html_utf8(FILE *out, const char *text, size_t len)
 }
 
 void
-html_size(FILE *out, int64_t bytes)
+report_html_size(FILE *out, int64_t bytes)
 {
 	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
 	double value = (double)(bytes < 0 ? 0 : bytes);
@@ -107,7 +107,7 @@ html_size(FILE *out, int64_t bytes)
 }
 
 void
-html_count(FILE *out, int64_t count)
+report_html_count(FILE *out, int64_t count)
 {
 	char digits[32];
 	int len = snprintf(digits, sizeof(digits), "%lld", (long long)count);
@@ -120,7 +120,7 @@ html_count(FILE *out, int64_t count)
 }
 
 void
-html_duration(FILE *out, int64_t us)
+report_html_duration(FILE *out, int64_t us)
 {
 	int64_t seconds = us / 1000000;
 
@@ -137,7 +137,7 @@ html_duration(FILE *out, int64_t us)
 }
 
 void
-html_time_text(FILE *out, int64_t ts_us)
+report_html_time_text(FILE *out, int64_t ts_us)
 {
 	time_t seconds = (time_t)(ts_us / 1000000);
 	char text[32];
@@ -150,11 +150,11 @@ html_time_text(FILE *out, int64_t ts_us)
 }
 
 void
-html_time(FILE *out, int64_t ts_us)
+report_html_time(FILE *out, int64_t ts_us)
 {
 	char word[40];
 
 	fprintf(out, "<time datetime=\"%s\">", render_time_utc(ts_us, word));
-	html_time_text(out, ts_us);
+	report_html_time_text(out, ts_us);
 	fputs("</time>", out);
 }

@@ -27,8 +27,8 @@ int report_finish(const struct report *report, sqlite3_stmt *stmt, int rc, struc
 int report_chart(const struct report *report, struct error *err);
 
 /* All tables of the page in their order, up to the policy; and those behind it. 0 or -1. */
-int report_tables(const struct report *report, struct error *err);
-int report_tables_end(const struct report *report, struct error *err);
+int report_table_before_policy(const struct report *report, struct error *err);
+int report_table_after_policy(const struct report *report, struct error *err);
 
 /* For the style sheet: the columns' titles, for where there is no room for columns and each cell says which it is. */
 void report_table_labels(FILE *out);

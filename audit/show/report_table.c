@@ -50,7 +50,7 @@ struct report_table {
 _Static_assert(EVENT_MARK == 14, "the number in the SQL below");
 
 /* clang-format off */
-static const struct report_table report_before_policy[] = {
+static const struct report_table tables_before_policy[] = {
     {"steps", "Steps of the agent",
      "What the agent said it was doing (postern mark), and what went on until it said the next thing.",
      "The agent marked no steps.", false,
@@ -116,7 +116,7 @@ static const struct report_table report_before_policy[] = {
       {"Longest name", REPORT_COUNT}, {"Mean entropy", REPORT_BYTES}, {"Highest", REPORT_BYTES}}},
 };
 
-static const struct report_table report_after_policy[] = {
+static const struct report_table tables_after_policy[] = {
     {"events", "Events", "Policy changes, grants that ended, limits, attach and detach; of the daemon as well.",
      "There were no events.", false,
      "SELECT e.ts, k.word, e.uid, e.detail FROM events e LEFT JOIN event_kinds k ON k.id = e.kind WHERE "
@@ -188,23 +188,23 @@ report_cell(FILE *out, sqlite3_stmt *stmt, int column, enum report_kind kind)
 	case REPORT_LONG:
 	case REPORT_WORDS:
 		bytes = is_blob ? sqlite3_column_blob(stmt, column) : (const void *)sqlite3_column_text(stmt, column);
-		(kind == REPORT_WORDS ? html_utf8 : html_bytes)(
+		(kind == REPORT_WORDS ? report_html_utf8 : report_html_bytes)(
 		    out, bytes == NULL ? "" : bytes, (size_t)sqlite3_column_bytes(stmt, column));
 		break;
 	case REPORT_COUNT:
-		html_count(out, number);
+		report_html_count(out, number);
 		break;
 	case REPORT_SIZE:
-		html_size(out, number);
+		report_html_size(out, number);
 		break;
 	case REPORT_BAR:
 		report_bar(out, number);
 		break;
 	case REPORT_TIME:
-		html_time(out, number);
+		report_html_time(out, number);
 		break;
 	case REPORT_DURATION:
-		html_duration(out, number);
+		report_html_duration(out, number);
 		break;
 	}
 }
@@ -289,26 +289,26 @@ report_label(FILE *out, const struct report_table *table)
 void
 report_table_labels(FILE *out)
 {
-	for (size_t i = 0; i < COUNT(report_before_policy); i++)
-		report_label(out, &report_before_policy[i]);
-	for (size_t i = 0; i < COUNT(report_after_policy); i++)
-		report_label(out, &report_after_policy[i]);
+	for (size_t i = 0; i < COUNT(tables_before_policy); i++)
+		report_label(out, &tables_before_policy[i]);
+	for (size_t i = 0; i < COUNT(tables_after_policy); i++)
+		report_label(out, &tables_after_policy[i]);
 }
 
 int
-report_tables(const struct report *report, struct error *err)
+report_table_before_policy(const struct report *report, struct error *err)
 {
-	for (size_t i = 0; i < COUNT(report_before_policy); i++)
-		if (report_table(report, &report_before_policy[i], err) < 0)
+	for (size_t i = 0; i < COUNT(tables_before_policy); i++)
+		if (report_table(report, &tables_before_policy[i], err) < 0)
 			return -1;
 	return 0;
 }
 
 int
-report_tables_end(const struct report *report, struct error *err)
+report_table_after_policy(const struct report *report, struct error *err)
 {
-	for (size_t i = 0; i < COUNT(report_after_policy); i++)
-		if (report_table(report, &report_after_policy[i], err) < 0)
+	for (size_t i = 0; i < COUNT(tables_after_policy); i++)
+		if (report_table(report, &tables_after_policy[i], err) < 0)
 			return -1;
 	return 0;
 }

@@ -182,10 +182,10 @@ log_print(const struct log_options *options, const struct query_row *row, struct
 {
 	switch (options->format) {
 	case LOG_FORMAT_SHORT:
-		render_short(stdout, row, options->colour);
+		render_line_short(stdout, row, options->colour);
 		break;
 	case LOG_FORMAT_WIDE:
-		render_wide(stdout, row, options->colour);
+		render_line_wide(stdout, row, options->colour);
 		break;
 	case LOG_FORMAT_JSON:
 		if (render_json(stdout, row) < 0)

@@ -382,10 +382,10 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	following = bytes[0] >= 0x80;
 	switch (bytes[0] % 8) {
 	case 0:
-		try_text(&row, render_short);
+		try_text(&row, render_line_short);
 		break;
 	case 1:
-		try_text(&row, render_wide);
+		try_text(&row, render_line_wide);
 		break;
 	case 2:
 		try_json(&row);

@@ -19,11 +19,11 @@ render(const struct query_row *row, bool colour)
 	free(json_line);
 	out = open_memstream(&wide_line, &size);
 	assert_non_null(out);
-	render_wide(out, row, colour);
+	render_line_wide(out, row, colour);
 	fclose(out);
 	out = open_memstream(&short_line, &size);
 	assert_non_null(out);
-	render_short(out, row, colour);
+	render_line_short(out, row, colour);
 	fclose(out);
 	out = open_memstream(&json_line, &size);
 	assert_non_null(out);

@@ -257,8 +257,8 @@ test_broken_utf8_is_shown_byte_by_byte(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		assert_string_equal(words(html_utf8, cases[i].text, strlen(cases[i].text)), cases[i].want);
-	assert_string_equal(words(html_bytes, "\xc3\xa4<&", 4), "\\xc3\\xa4&lt;&amp;");
+		assert_string_equal(words(report_html_utf8, cases[i].text, strlen(cases[i].text)), cases[i].want);
+	assert_string_equal(words(report_html_bytes, "\xc3\xa4<&", 4), "\\xc3\\xa4&lt;&amp;");
 }
 
 #define REPORT_TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)

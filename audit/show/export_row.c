@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "audit/show/export_text.h"
+#include "audit/show/export_row.h"
+#include "audit/show/render.h"
 
 #include "audit/record.h"
-#include "audit/show/render_text.h"
 #include "policy/reason.h"
 
 #include <arpa/inet.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 
 const char *
-export_host(const struct query_row *row, char *ret_text, size_t size)
+export_row_host(const struct query_row *row, char *ret_text, size_t size)
 {
 	struct name name;
 	bool plain = row->name.len > 0 && name_canonical(row->name.bytes, row->name.len, &name) == NAME_OK;
@@ -20,7 +20,7 @@ export_host(const struct query_row *row, char *ret_text, size_t size)
 }
 
 const char *
-export_address(struct query_text text, char ret_text[64])
+export_row_address(struct query_text text, char ret_text[64])
 {
 	unsigned char bytes[16];
 
@@ -35,33 +35,15 @@ export_address(struct query_text text, char ret_text[64])
 	return ret_text;
 }
 
-bool
-export_is(struct query_text text, const char *word)
-{
-	return text.len == strlen(word) && memcmp(text.bytes, word, text.len) == 0;
-}
-
 const char *
-export_id(const struct query_row *row, char ret_text[24])
+export_row_id(const struct query_row *row, char ret_text[24])
 {
 	snprintf(ret_text, 24, "%016" PRIx64, row->id);
 	return ret_text;
 }
 
 const char *
-export_verdict(const struct query_row *row)
-{
-	return verdict_text(render_index(row->verdict));
-}
-
-const char *
-export_reason(const struct query_row *row)
-{
-	return reason_text(render_index(row->reason));
-}
-
-const char *
-export_tls_version(const struct query_row *row)
+export_row_tls_version(const struct query_row *row)
 {
 	static const char *const versions[] = {"1.0", "1.1", "1.2", "1.3"};
 
@@ -72,35 +54,35 @@ export_tls_version(const struct query_row *row)
 }
 
 bool
-export_learned(const struct query_row *row)
+export_row_learned(const struct query_row *row)
 {
-	return (row->flags & RECORD_FLAG_LEARN) != 0 || export_is(row->rule, RECORD_RULE_LEARN);
+	return (row->flags & RECORD_FLAG_LEARN) != 0 || render_is(row->rule, RECORD_RULE_LEARN);
 }
 
 bool
-export_is_tls(const struct query_row *row)
+export_row_is_tls(const struct query_row *row)
 {
 	return row->tls_version.set || row->ja4.len > 0 || row->name_source == NAME_SOURCE_SNI;
 }
 
 bool
-export_is_http(const struct query_row *row)
+export_row_is_http(const struct query_row *row)
 {
 	return row->http_method.len > 0 || row->name_source == NAME_SOURCE_HOST;
 }
 
 const char *
-export_sandbox_id(const struct query_row *row, char ret_text[24])
+export_row_sandbox_id(const struct query_row *row, char ret_text[24])
 {
 	snprintf(ret_text, 24, "%" PRId64, row->sandbox_id);
 	return ret_text;
 }
 
 json_t *
-export_answers(const struct query_row *row, const char *data_key)
+export_row_answers(const struct query_row *row, const char *data_key)
 {
 	json_t *stored = json_line_load_array(row->answers), *answers = json_array(), *item;
-	char text[EXPORT_TEXT_MAX];
+	char text[JSON_LINE_TEXT_MAX];
 	size_t i;
 
 	json_array_foreach(stored, i, item)
