@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Events that a gateway records. */
+#include "gateway/path/event.h"
 #include "gateway/path/gateway.h"
 
 #include "base/clock.h"
@@ -40,7 +41,7 @@ event_set(json_t *detail, const char *key, const char *text)
 }
 
 void
-gateway_event_limit(struct sandbox *sandbox, enum limit_kind kind, struct limit limit, uint32_t rule)
+event_limit(struct sandbox *sandbox, enum limit_kind kind, struct limit limit, uint32_t rule)
 {
 	json_t *detail = json_object();
 
@@ -55,7 +56,7 @@ gateway_event_limit(struct sandbox *sandbox, enum limit_kind kind, struct limit 
 }
 
 void
-gateway_event_rule(struct sandbox *sandbox, enum event_kind kind, uint32_t rule)
+event_rule(struct sandbox *sandbox, enum event_kind kind, uint32_t rule)
 {
 	json_t *detail = json_object();
 

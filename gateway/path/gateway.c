@@ -4,6 +4,10 @@
  * Set-up order: what needs the host's root (netlink route socket, TLS context, databases of addresses) is opened first;
  * then the process gives up root directory, identity and system calls; only then does it tell the keeper that it is
  * ready and gets sandboxes. */
+#include "gateway/path/refused/refused.h"
+#include "gateway/path/dns/dns.h"
+#include "gateway/path/udp/udp.h"
+#include "gateway/path/tcp/proxy.h"
 #include "gateway/path/gateway.h"
 
 #include "base/clock.h"

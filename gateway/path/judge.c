@@ -4,6 +4,7 @@
  * Order: never list and the host itself; deny by address, country and network; then the name. The name is proven when
  * this sandbox holds a live lease of (name, address) and, on inspected ports, the guest said the same name. Without a
  * name proof an address rule may allow; a deny rule on the name the guest claims still refuses it. */
+#include "gateway/path/judge.h"
 #include "gateway/path/gateway.h"
 
 #include "base/clock.h"

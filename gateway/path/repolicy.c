@@ -6,6 +6,8 @@
  * every accepted connection by the new policy from the first moment, so the order of kernel changes only decides
  * whether a refusal comes at the SYN or right after. A deadline that passes is the same: the policy of a moment ago and
  * the one of now are two readings of one snapshot. */
+#include "gateway/path/udp/udp.h"
+#include "gateway/path/tcp/proxy.h"
 #include "gateway/path/repolicy.h"
 
 #include "base/clock.h"

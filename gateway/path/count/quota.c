@@ -11,6 +11,7 @@
  * edit or an expiry judges what lives, such rules are put back (quota_reinstate).
  *
  * Policies are rare and connections are not: a policy is walked once, and the rows are looked up by the rule's id. */
+#include "gateway/path/event.h"
 #include "gateway/path/count/quota.h"
 
 #include "base/clock.h"
@@ -148,7 +149,7 @@ quota_soft(struct quota *quota, struct quota_row *row, enum limit_kind kind, uin
 		return;
 	told->told = true;
 	told->ms = clock_mono_ms();
-	gateway_event_limit(quota->sandbox, kind, row->limits.of[kind], row->rule);
+	event_limit(quota->sandbox, kind, row->limits.of[kind], row->rule);
 }
 
 /* -- the policy ---------------------------------------------------------------------------------------------------- */
@@ -266,7 +267,7 @@ quota_retire_rules(struct quota *quota, bool quiet)
 		} else {
 			snapshot_rule_retire(policy, rule);
 			if (!row->used_up && !quiet)
-				gateway_event_rule(quota->sandbox, EVENT_GRANT_USED_UP, rule);
+				event_rule(quota->sandbox, EVENT_GRANT_USED_UP, rule);
 			row->used_up = true;
 		}
 	}

@@ -5,6 +5,7 @@
 #ifndef POSTERN_GATEWAY_QUOTA_H
 #define POSTERN_GATEWAY_QUOTA_H
 
+#include "gateway/path/judge.h"
 #include "gateway/path/gateway.h"
 #include "gateway/shared/usage.h"
 

@@ -5,6 +5,7 @@
 #ifndef POSTERN_GATEWAY_DNS_H
 #define POSTERN_GATEWAY_DNS_H
 
+#include "gateway/path/judge.h"
 #include "gateway/path/dns/dns_budget.h"
 #include "gateway/path/gateway.h"
 
@@ -78,5 +79,10 @@ void dns_tcp_stop(struct dns_server *server);
 void dns_tcp_reply(struct dns_conn *conn, const uint8_t *bytes, size_t len);
 /* A query of this connection has ended (after its reply, if any). */
 void dns_tcp_query_done(struct dns_conn *conn);
+
+/* gateway/path/dns/dns.c: attach takes the descriptors (closed on failure too): 0 or -errno. detach records what is under
+ * way and frees it at once; a sandbox without this part is fine. */
+int dns_attach(struct sandbox *sandbox, int udp4, int udp6, int tcp4, int tcp6);
+void dns_detach(struct sandbox *sandbox);
 
 #endif

@@ -15,6 +15,8 @@
  *
  * Trust: packet bytes are the guest's (gateway/path/refused/nflog.h reads them). When the auditor cannot take records, rows stay in
  * memory, bounded, and are sent later. */
+#include "gateway/path/refused/refused.h"
+#include "gateway/path/judge.h"
 #include "gateway/path/gateway.h"
 
 #include "base/clock.h"

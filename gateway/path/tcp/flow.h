@@ -3,6 +3,7 @@
 #ifndef POSTERN_GATEWAY_FLOW_H
 #define POSTERN_GATEWAY_FLOW_H
 
+#include "gateway/path/judge.h"
 #include "gateway/path/gateway.h"
 #include "gateway/path/tcp/http_request.h"
 #include "gateway/path/count/quota.h"

@@ -13,6 +13,7 @@
  * When descriptors run out, accept fails and the listener stays readable: a busy loop. One descriptor is kept in
  * reserve; it is closed, the next connection is accepted with it and reset, and the listener rests for a while. The
  * reserve is a duplicate of stderr: it must not be a sandbox's socket, which would keep a deleted namespace alive. */
+#include "gateway/path/tcp/proxy.h"
 #include "gateway/path/tcp/flow.h"
 
 #include "base/clock.h"

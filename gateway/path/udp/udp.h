@@ -3,6 +3,7 @@
 #ifndef POSTERN_GATEWAY_UDP_H
 #define POSTERN_GATEWAY_UDP_H
 
+#include "gateway/path/judge.h"
 #include "gateway/path/gateway.h"
 #include "gateway/path/count/quota.h"
 #include "gateway/path/count/aggregate.h"
@@ -126,5 +127,14 @@ void udp_refuse(
 
 /* Send a datagram to the guest from the address it had addressed. Returns 0 or -errno. */
 int udp_answer(const struct udp_flow *flow, struct udp_datagram datagram);
+
+/* What gateway.c and repolicy.c drive, as for connections (gateway/path/tcp/proxy.h). add_port takes the descriptors
+ * (closed on failure too): 0 or -errno. */
+int udp_attach(struct sandbox *sandbox);
+int udp_add_port(struct sandbox *sandbox, uint16_t port, int udp4, int udp6);
+void udp_del_port(struct sandbox *sandbox, uint16_t port, enum end_reason end);
+void udp_rejudge(struct sandbox *sandbox, enum reason reason, bool cut, struct msg_policy_done *done);
+void udp_recount(struct sandbox *sandbox);
+void udp_detach(struct sandbox *sandbox, enum end_reason end);
 
 #endif

@@ -4,6 +4,7 @@
 #ifndef POSTERN_TESTS_UNIT_GATEWAY_PROXY_LAB_H
 #define POSTERN_TESTS_UNIT_GATEWAY_PROXY_LAB_H
 
+#include "gateway/path/tcp/proxy.h"
 #include "gateway/path/tcp/relay.h"
 #include "gateway/path/tcp/tls_hello.h"
 #include "tests/unit/gateway/gateway_far_end.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "gateway/path/refused/refused.h"
 #include "tests/unit/gateway/gateway_far_end.h"
 #include "tests/unit/gateway/gateway_snapshot.h"
 

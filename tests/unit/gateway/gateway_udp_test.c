@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The UDP relay between three network namespaces of its own: a sandbox, a host and an origin beyond it. */
+#include "gateway/path/udp/udp.h"
 #include "tests/unit/gateway/gateway_far_end.h"
 #include "tests/unit/gateway/gateway_snapshot.h"
 
