@@ -98,6 +98,19 @@ $(BUILD)/gen/never_list.inc: $(BUILD)/never_gen $(LISTS)
 	$(BUILD)/never_gen $(LISTS) > $@.tmp && mv $@.tmp $@
 $(OBJ_policy): $(BUILD)/gen/never_list.inc
 
+# What a role may ask of the kernel is noted beside the code that asks (gateway/shared/confine.awk says how).
+NOTES_shared := $(SRC_base) $(SRC_policy) $(SRC_gateway/shared)
+NOTES_gateway := $(SRC_gateway/path)
+NOTES_auditor := $(SRC_gateway/auditor) $(SRC_audit)
+NOTES_control := $(SRC_gateway/control)
+define syscalls_rule
+$(BUILD)/gen/syscalls_$(1).inc: gateway/shared/confine.awk $(NOTES_shared) $(NOTES_$(1))
+	@mkdir -p $(BUILD)/gen
+	$$(call say,GEN) awk -v role=$(1) -f $$^ >$$@.tmp && mv $$@.tmp $$@
+$(BUILD)/gateway/shared/confine.o: $(BUILD)/gen/syscalls_$(1).inc
+endef
+$(foreach role,gateway auditor control,$(eval $(call syscalls_rule,$(role))))
+
 # What a program of the tests links is told by the first word of its name: tests/fuzz/audit_row_fuzz.c is the log's.
 # program_rule SOURCE FLAGS
 folder_of = $(firstword $(subst _, ,$(notdir $(1))))

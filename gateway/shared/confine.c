@@ -1,7 +1,50 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Each role's list says what it may ask of the kernel, and why where that is not plain from the name. A list is an
- * allowlist for the roles that read hostile bytes. The keeper reads none, must be able to start all others, and so has
- * a list of what it never needs. */
+/* Confinement of the roles.
+ *
+ * The roles that read what others send have an allowlist of system calls, with the values that the arguments of ioctl,
+ * prctl, setsockopt, fcntl, socket and mmap may have (no memory is ever executable). It is made by confine.awk from
+ * notes beside the calls, so a call and its permission are one change. A call that is not in the list ends the process.
+ * The keeper reads nothing that a sandbox sent and starts all other roles, whose calls it cannot know; it has a list of
+ * what it never needs.
+ *
+ * What the C library does for every role: memory, waiting, exit, and what a signal handler or a failed assert() asks.
+ * syscalls: brk munmap mremap madvise mmap(PROT_NONE) mmap(PROT_READ) mmap(PROT_READ|PROT_WRITE)
+ * syscalls: mprotect(PROT_READ|PROT_WRITE) futex getrandom clock_gettime exit_group restart_syscall rt_sigreturn
+ * syscalls: read write close newfstatat
+ * A thread's beginning and end, and what it sleeps with.
+ * syscalls(auditor,control): clone3 clone set_robust_list rseq rt_sigprocmask rt_sigaction exit clock_nanosleep
+ * syscalls(auditor,control): sched_getaffinity
+ *
+ * syscalls: epoll_ctl epoll_wait epoll_pwait
+ * syscalls: sendmsg recvmsg shutdown fcntl(F_DUPFD_CLOEXEC)
+ * syscalls(gateway,control): fcntl(F_GET_SEALS) sendto recvfrom poll
+ * syscalls(gateway): accept4 getsockname connect splice pipe2 fcntl(F_SETPIPE_SZ) writev
+ * syscalls(gateway): socket(AF_INET,SOCK_STREAM|SOCK_CLOEXEC|SOCK_NONBLOCK,0)
+ * syscalls(gateway): socket(AF_INET6,SOCK_STREAM|SOCK_CLOEXEC|SOCK_NONBLOCK,0)
+ * syscalls(gateway): socket(AF_INET,SOCK_DGRAM|SOCK_CLOEXEC|SOCK_NONBLOCK,0)
+ * syscalls(gateway): socket(AF_INET6,SOCK_DGRAM|SOCK_CLOEXEC|SOCK_NONBLOCK,0)
+ * syscalls(gateway): socket(AF_INET,SOCK_DGRAM,0) socket(AF_INET6,SOCK_DGRAM,0)
+ * syscalls(gateway): socket(AF_INET,SOCK_STREAM,0) socket(AF_INET6,SOCK_STREAM,0)
+ * syscalls(gateway): socket(AF_NETLINK)=EACCES socket(AF_UNIX)=EACCES
+ * syscalls(gateway): openat=ENOENT open=ENOENT access=ENOENT stat=ENOENT readlink=ENOENT
+ * syscalls(gateway): fcntl(F_GETFL) fcntl(F_SETFL) fcntl(F_SETFD)
+ * syscalls(gateway): getsockopt(SOL_SOCKET,SO_ERROR) getsockopt(SOL_SOCKET,SO_MEMINFO) getsockopt(SOL_TCP,TCP_INFO)
+ * syscalls(gateway): setsockopt(SOL_SOCKET,SO_LINGER) setsockopt(SOL_SOCKET,SO_RCVLOWAT)
+ * syscalls(gateway): setsockopt(SOL_SOCKET,SO_KEEPALIVE) setsockopt(SOL_TCP,TCP_KEEPIDLE)
+ * syscalls(gateway): setsockopt(SOL_TCP,TCP_KEEPINTVL) setsockopt(SOL_TCP,TCP_KEEPCNT)
+ * syscalls(gateway): setsockopt(SOL_TCP,TCP_NODELAY) setsockopt(SOL_TCP,TCP_USER_TIMEOUT)
+ * syscalls(gateway): setsockopt(SOL_IPV6,IPV6_FREEBIND)
+ *
+ * syscalls(auditor): openat fcntl(F_SETLK) fcntl(F_GETLK) fdatasync fsync ftruncate lseek pread64 pwrite64 fallocate
+ * syscalls(auditor): mmap(PROT_READ|PROT_WRITE) unlink unlinkat rename renameat renameat2 access faccessat faccessat2
+ * syscalls(auditor): flock lstat readlink readlinkat getcwd geteuid getpid fchmod fchown mkdir mkdirat umask poll gettimeofday
+ *
+ * syscalls(control): accept4 getsockname getsockopt(SOL_SOCKET,SO_PEERCRED) getsockopt(SOL_SOCKET,SO_DOMAIN)
+ * syscalls(control): getsockopt(SOL_SOCKET,SO_ERROR) epoll_create1 fcntl(F_GETFL) fcntl(F_SETFL) fcntl(F_SETFD)
+ * syscalls(control): setsockopt(SOL_TCP,TCP_NODELAY) writev eventfd2
+ * syscalls(control): memfd_create ftruncate fcntl(F_ADD_SEALS)
+ * syscalls(control): openat mkdirat renameat renameat2 unlinkat rmdir fsync fdatasync faccessat faccessat2 access
+ * syscalls(control): getdents64 lseek pread64 pwrite64 geteuid getpid readlink readlinkat prlimit64 fchmod umask */
 #include "gateway/shared/confine.h"
 
 #include "base/log.h"
@@ -9,10 +52,13 @@
 #include <cap-ng.h>
 #include <errno.h>
 #include <grp.h>
-#include <linux/audit.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -63,32 +109,28 @@ confine_network(void)
 	}
 }
 
-#define CONFINE_COMMON                                                                                                 \
-	"read", "write", "readv", "writev", "close", "fstat", "newfstatat", "lseek", "mmap", "munmap", "mprotect",     \
-	    "mremap", "madvise", "brk", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "clock_gettime",             \
-	    "clock_nanosleep", "nanosleep", "gettimeofday", "time", "getpid", "gettid", "getuid", "geteuid", "getgid", \
-	    "getegid", "futex", "exit", "exit_group", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait",       \
-	    "poll", "ppoll", "recvmsg", "sendmsg", "recvfrom", "sendto", "recvmmsg", "sendmmsg", "fcntl", "getrandom", \
-	    "restart_syscall", "sched_yield", "tgkill", "rseq", "set_robust_list", "getsockopt", "setsockopt",         \
-	    "shutdown", "sysinfo", "uname", "sched_getaffinity", "prctl", "sigaltstack"
+/* One system call of a role's list, as confine.awk makes it from the notes in the sources. */
+struct confine_call {
+	const char *name;
+	int error; /* 0: allowed; else what the call is answered with */
+	unsigned argument_count;
+	struct {
+		unsigned index;
+		uint32_t value; /* the argument's lower 32 bits, which are all that the kernel reads of these */
+	} arguments[3];
+};
 
-/* Sockets to origins and resolvers (AF_INET, AF_INET6 only: see confine_gateway_rules), splice for the relay. */
-static const char *const confine_gateway[] = {
-    CONFINE_COMMON, "connect", "getsockname", "getpeername", "accept4", "splice", "pipe2", "ioctl", "bind", NULL};
-
-/* Files: SQLite's. Threads: the checkpointer. No sockets are made. */
-static const char *const confine_auditor[] = {CONFINE_COMMON, "openat", "open", "unlink", "unlinkat", "rename",
-    "renameat", "renameat2", "fsync", "fdatasync", "ftruncate", "fallocate", "pread64", "pwrite64", "mkdir", "mkdirat",
-    "access", "faccessat", "faccessat2", "fchmod", "chmod", "fchown", "stat", "lstat", "statx", "getcwd", "readlink",
-    "readlinkat", "getdents64", "umask", "clone", "clone3", "utimensat", "ioctl", "fstatfs", "statfs", "fchownat",
-    "fchmodat", "dup", "flock", "pipe2", "eventfd2", NULL};
-
-/* Files: the state directory. memfd: compiled policies. accept: the API's clients. */
-static const char *const confine_control[] = {CONFINE_COMMON, "accept", "accept4", "getsockname", "getpeername",
-    "openat", "open", "unlink", "unlinkat", "rmdir", "rename", "renameat", "renameat2", "fsync", "fdatasync",
-    "ftruncate", "pread64", "pwrite64", "mkdir", "mkdirat", "access", "faccessat", "faccessat2", "fchmod", "fchmodat",
-    "stat", "lstat", "statx", "getcwd", "readlink", "readlinkat", "getdents64", "umask", "memfd_create", "eventfd2",
-    "sendfile", "dup", "flock", "pipe2", "ioctl", "prlimit64", NULL};
+#define SYSCALL(call, error, count, ...) {#call, error, count, {__VA_ARGS__}},
+#define REFUSED SYSCALL
+static const struct confine_call confine_gateway[] = {
+#include "syscalls_gateway.inc"
+};
+static const struct confine_call confine_auditor[] = {
+#include "syscalls_auditor.inc"
+};
+static const struct confine_call confine_control[] = {
+#include "syscalls_control.inc"
+};
 
 static const char *const confine_keeper[] = {"ptrace", "process_vm_readv", "process_vm_writev", "bpf",
     "perf_event_open", "init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot",
@@ -103,34 +145,45 @@ static const char *const confine_keeper[] = {"ptrace", "process_vm_readv", "proc
 #define CONFINE_REFUSE SCMP_ACT_KILL_PROCESS
 #endif
 
+/* Adds one call of a list; a call that this architecture does not have is skipped. */
 static void
-confine_add(scmp_filter_ctx filter, uint32_t action, const char *const *names)
+confine_add(scmp_filter_ctx filter, const struct confine_call *call)
+{
+	struct scmp_arg_cmp compare[3];
+	int number = seccomp_syscall_resolve_name(call->name);
+	uint32_t action = call->error == 0 ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO((uint32_t)call->error);
+
+	if (number == __NR_SCMP_ERROR)
+		return;
+	for (unsigned i = 0; i < call->argument_count; i++)
+		compare[i] = SCMP_CMP64(
+		    call->arguments[i].index, SCMP_CMP_MASKED_EQ, UINT32_MAX, (scmp_datum_t)call->arguments[i].value);
+	if (seccomp_rule_add_array(filter, action, number, call->argument_count, compare) < 0)
+		log_fatalx("seccomp: %s", call->name);
+}
+
+/* The keeper's: every call but these. */
+static void
+confine_refuse(scmp_filter_ctx filter, const char *const *names)
 {
 	for (; *names != NULL; names++) {
-		int call = seccomp_syscall_resolve_name(*names);
+		int number = seccomp_syscall_resolve_name(*names);
 
-		if (call == __NR_SCMP_ERROR)
-			continue; /* not a call of this architecture */
-		if (seccomp_rule_add(filter, action, call, 0) < 0)
+		if (number != __NR_SCMP_ERROR && seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), number, 0) < 0)
 			log_fatalx("seccomp: %s", *names);
 	}
 }
 
-/* c-ares and libc look for files that are not there: say so instead of dying. Sockets: IPv4 and IPv6 only. */
-static void
-confine_gateway_rules(scmp_filter_ctx filter)
-{
-	static const char *const files[] = {"openat", "open", "stat", "access", "readlink", NULL};
-
-	for (const char *const *name = files; *name != NULL; name++)
-		seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOENT), seccomp_syscall_resolve_name(*name), 0);
-	if (seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_INET)) < 0 ||
-	    seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_INET6)) < 0 ||
-	    seccomp_rule_add(filter, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_NETLINK)) <
-		0 ||
-	    seccomp_rule_add(filter, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_UNIX)) < 0)
-		log_fatalx("seccomp: socket");
-}
+#define CONFINE_LIST(list) list, sizeof(list) / sizeof((list)[0])
+static const struct {
+	const char *role;
+	const struct confine_call *calls;
+	size_t count;
+} confine_lists[] = {
+    {"gateway", CONFINE_LIST(confine_gateway)},
+    {"auditor", CONFINE_LIST(confine_auditor)},
+    {"control", CONFINE_LIST(confine_control)},
+};
 
 void
 confine_syscalls(const char *role)
@@ -143,16 +196,12 @@ confine_syscalls(const char *role)
 		log_fatalx("seccomp: no memory");
 	/* Also for threads that exist already (the auditor's checkpointer). */
 	seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
-	if (keeper) {
-		confine_add(filter, SCMP_ACT_ERRNO(EPERM), confine_keeper);
-	} else if (strcmp(role, "gateway") == 0) {
-		confine_add(filter, SCMP_ACT_ALLOW, confine_gateway);
-		confine_gateway_rules(filter);
-	} else if (strcmp(role, "auditor") == 0) {
-		confine_add(filter, SCMP_ACT_ALLOW, confine_auditor);
-	} else {
-		confine_add(filter, SCMP_ACT_ALLOW, confine_control);
-	}
+	if (keeper)
+		confine_refuse(filter, confine_keeper);
+	for (size_t i = 0; i < sizeof(confine_lists) / sizeof(confine_lists[0]); i++)
+		if (strcmp(role, confine_lists[i].role) == 0)
+			for (size_t j = 0; j < confine_lists[i].count; j++)
+				confine_add(filter, &confine_lists[i].calls[j]);
 	if (seccomp_load(filter) < 0)
 		log_fatal("seccomp: the kernel refused the %s filter", role);
 	seccomp_release(filter);

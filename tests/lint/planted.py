@@ -96,7 +96,7 @@ def plant_cycles(tree):
 
 
 def plant_syscalls(tree):
-    tree.write("build/gen/syscalls_path.inc", "".join("SYSCALL(planted%d)\n" % i for i in range(36)))
+    tree.write("build/gen/syscalls_gateway.inc", "".join("SYSCALL(planted%d)\n" % i for i in range(36)))
 
 
 def plant_subjects(tree):
