@@ -173,7 +173,7 @@ damage() {
 	mark
 	run ! guest begin "$LAB_DIR/client.py" --timeout 1 tcp "$NET4.$BYTES" 9001 nothing --half-close
 	far_none "> ($NET4|$NET6)"
-	python3 -c 'import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute("PRAGMA user_version = 3")' "$DB"
+	python3 -c 'import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute("PRAGMA user_version = 1")' "$DB"
 	posternd_start
 	log_has begin '.dport == 9001 and .bytes_out == 5'
 }
