@@ -465,19 +465,13 @@ auditor_stop(void)
 static bool
 auditor_keeper_handler(struct ipc *ipc, struct ipc_message *message)
 {
-	const struct msg_channel *channel = message->body;
-	int fd = message->fds[0];
-
 	(void)ipc;
-	if (message->header.type == MSG_SHUTDOWN && message->header.size == 0 && message->header.fd_count == 0) {
+	if (message->header.type == MSG_SHUTDOWN) {
 		auditor_stop();
-		return true;
+	} else {
+		auditor_add_sender(message->body, message->fds[0]);
+		message->fds[0] = -1;
 	}
-	if (message->header.type != MSG_CHANNEL || message->header.size != sizeof(*channel) ||
-	    message->header.fd_count != 1)
-		return false;
-	message->fds[0] = -1;
-	auditor_add_sender(channel, fd);
 	return true;
 }
 
@@ -519,6 +513,8 @@ auditor_setup(const struct options *options)
 {
 	auditor.options = options;
 	auditor.keeper.source.fd = -1;
+	auditor.keeper.self = MSG_ROLE_AUDITOR;
+	auditor.keeper.peer = MSG_ROLE_KEEPER;
 	auditor.keeper.message_handler = auditor_keeper_handler;
 	auditor.keeper.broken_handler = auditor_keeper_broken_handler;
 	if (snprintf(auditor.path, sizeof(auditor.path), "%s/audit/audit.db", options->state_dir) >=

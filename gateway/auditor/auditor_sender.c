@@ -213,8 +213,6 @@ sender_message_handler(struct ipc *ipc, struct ipc_message *message)
 	static struct record record; /* one thread, and not small */
 	uint32_t size = message->header.size;
 
-	if (message->header.type != MSG_RECORD || message->header.fd_count != 0 || size > sizeof(record))
-		return false;
 	memcpy(&record, message->body, size);
 	if (!record_valid(&record, size) || !sender_may_say(sender, &record))
 		return false;
@@ -283,6 +281,8 @@ auditor_sender_add(struct loop *loop, const struct msg_channel *channel, int fd)
 	sender->role = (enum msg_role)channel->role;
 	sender->epoch = channel->epoch;
 	sender->gone.handler = sender_gone_handler;
+	sender->ipc.self = MSG_ROLE_AUDITOR;
+	sender->ipc.peer = MSG_ROLE_SENDER;
 	sender->ipc.message_handler = sender_message_handler;
 	sender->ipc.broken_handler = sender_broken_handler;
 	rc = ipc_open(&sender->ipc, loop, fd);

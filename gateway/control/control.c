@@ -100,46 +100,43 @@ control_stop_step(struct loop_timer *timer)
 }
 
 /* What is half done stays on disk as it is; the next start settles it. */
-static void
-control_stop(struct control *control)
+static bool
+control_shutdown(struct control *control, struct ipc_message *message)
 {
+	(void)message;
 	if (control->stopping)
-		return;
+		return true;
 	control->stopping = true;
 	control->stop_deadline_ms = clock_mono_ms() + CONTROL_STOP_MS;
 	control_usage_flush(control);
 	control_http_stop(control);
 	control->stop_timer.handler = control_stop_step;
 	control_stop_step(&control->stop_timer);
+	return true;
+}
+
+static bool
+control_message_answer(struct control *control, struct ipc_message *message)
+{
+	return control->stopping || control_job_deliver(control, message);
 }
 
 static bool
 control_message_handler(struct ipc *ipc, struct ipc_message *message)
 {
-	struct control *control = loop_owner(ipc, struct control, keeper);
-	size_t fds;
+	static bool (*const handlers[MSG_TYPE_MAX])(struct control * control, struct ipc_message * message) = {
+	    [MSG_CHANNEL] = control_channel,
+	    [MSG_SHUTDOWN] = control_shutdown,
+	    [MSG_USAGE] = control_usage_take,
+	    [MSG_ATTACHED] = control_message_answer,
+	    [MSG_POLICY_DONE] = control_message_answer,
+	    [MSG_STATUS_DONE] = control_message_answer,
+	    [MSG_LEASES_DONE] = control_message_answer,
+	    [MSG_RESULT] = control_message_answer,
+	};
 
-	uint32_t size = msg_size(message->header.type, &fds);
-
-	if ((message->header.size != size && message->header.type != MSG_USAGE) || message->header.fd_count != fds)
-		return false;
-	switch (message->header.type) {
-	case MSG_CHANNEL:
-		return control_channel(control, message);
-	case MSG_SHUTDOWN:
-		control_stop(control);
-		return true;
-	case MSG_USAGE:
-		return control_usage_take(control, message);
-	case MSG_ATTACHED:
-	case MSG_POLICY_DONE:
-	case MSG_STATUS_DONE:
-	case MSG_LEASES_DONE:
-	case MSG_RESULT:
-		return control->stopping || control_job_deliver(control, message);
-	default: /* the closed list of what the keeper says to this role */
-		return false;
-	}
+	return handlers[message->header.type] != NULL &&
+	    handlers[message->header.type](loop_owner(ipc, struct control, keeper), message);
 }
 
 static void
@@ -189,6 +186,8 @@ control_run(const struct options *options)
 	if (control_policy_setup(&control, &err) < 0)
 		log_fatalx("%s", err.text);
 	confine_syscalls("control");
+	control.keeper.self = MSG_ROLE_CONTROL;
+	control.keeper.peer = MSG_ROLE_KEEPER;
 	control.keeper.message_handler = control_message_handler;
 	control.keeper.broken_handler = control_broken_handler;
 	rc = ipc_open(&control.keeper, control.loop, options->role_fd);

@@ -218,7 +218,7 @@ void control_job_submit(struct control *control, struct control_request *request
     void (*start)(struct control_job *job));
 /* Send to the keeper and wait for the answer. fd stays the caller's (-1: none). 0, or -1 and err. */
 int control_job_ask(struct control_job *job, uint16_t type, const void *body, uint32_t size, int fd,
-    uint16_t answer_type, void (*handler)(struct control_job *job, const void *answer), struct error *err);
+    void (*handler)(struct control_job *job, const void *answer), struct error *err);
 /* Answer (body stolen), or answer with an error (logged when nobody waits); then the job is gone. */
 void control_job_end(struct control_job *job, unsigned int status, json_t *body);
 void control_job_fail(struct control_job *job, const struct error *err);
@@ -370,7 +370,7 @@ void control_test_handler(struct control_request *request, json_t *body);
  */
 
 /* The keeper's word on what a sandbox has used up. False when it is malformed. */
-bool control_usage_take(struct control *control, const struct ipc_message *message);
+bool control_usage_take(struct control *control, struct ipc_message *message);
 /* What is used up is no rule for "postern test" either. */
 void control_usage_retire(struct control_sandbox *sandbox);
 /* How often a rule of the policy in force was used. */

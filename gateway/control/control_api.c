@@ -221,7 +221,7 @@ api_status_start(struct control_job *job)
 {
 	struct error err;
 
-	if (control_job_ask(job, MSG_STATUS, NULL, 0, -1, MSG_STATUS_DONE, api_status_answer, &err) < 0)
+	if (control_job_ask(job, MSG_STATUS, NULL, 0, -1, api_status_answer, &err) < 0)
 		control_job_fail(job, &err);
 }
 
@@ -306,8 +306,7 @@ api_show_start(struct control_job *job)
 		return;
 	}
 	ask.id = sandbox->id;
-	if (!sandbox->attached ||
-	    control_job_ask(job, MSG_LEASES, &ask, sizeof(ask), -1, MSG_LEASES_DONE, api_show_answer, &err) < 0)
+	if (!sandbox->attached || control_job_ask(job, MSG_LEASES, &ask, sizeof(ask), -1, api_show_answer, &err) < 0)
 		control_job_end(job, 200, control_sandbox_full(sandbox));
 }
 

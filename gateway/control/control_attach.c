@@ -44,7 +44,7 @@ control_attach_ask(struct control_job *job, const struct control_sandbox *sandbo
 	/* Counts first: the keeper takes them for the sandbox that is attached next. */
 	if (usage_table_send(&sandbox->usage, &job->control->keeper, sandbox->id, "") < 0)
 		return error_set(err, ERROR_SYSTEM, "the keeper cannot be asked");
-	return control_job_ask(job, MSG_ATTACH, &ask, sizeof(ask), fd, MSG_ATTACHED, handler, err);
+	return control_job_ask(job, MSG_ATTACH, &ask, sizeof(ask), fd, handler, err);
 }
 
 void
@@ -325,9 +325,9 @@ detach_ask(struct control_job *job, const struct control_sandbox *sandbox, struc
 	struct msg_forget by_name = {.keep = 0};
 
 	if (sandbox->attached)
-		return control_job_ask(job, MSG_DETACH, &by_id, sizeof(by_id), -1, MSG_RESULT, detach_answer, err);
+		return control_job_ask(job, MSG_DETACH, &by_id, sizeof(by_id), -1, detach_answer, err);
 	memcpy(by_name.name, sandbox->name, sizeof(by_name.name));
-	return control_job_ask(job, MSG_FORGET, &by_name, sizeof(by_name), -1, MSG_RESULT, detach_answer, err);
+	return control_job_ask(job, MSG_FORGET, &by_name, sizeof(by_name), -1, detach_answer, err);
 }
 
 static void

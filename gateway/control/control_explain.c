@@ -538,7 +538,7 @@ explain_start(struct control_job *job)
 	else
 		ask.name = explain->target.name;
 	if (!sandbox->attached || (!explain->target.is_addr && explain->target.name_error != NAME_OK) ||
-	    control_job_ask(job, MSG_LEASES, &ask, sizeof(ask), -1, MSG_LEASES_DONE, explain_answer, &err) < 0)
+	    control_job_ask(job, MSG_LEASES, &ask, sizeof(ask), -1, explain_answer, &err) < 0)
 		explain_end(job, NULL);
 }
 

@@ -71,7 +71,7 @@ control_job_submit(struct control *control, struct control_request *request, con
 }
 
 int
-control_job_ask(struct control_job *job, uint16_t type, const void *body, uint32_t size, int fd, uint16_t answer_type,
+control_job_ask(struct control_job *job, uint16_t type, const void *body, uint32_t size, int fd,
     void (*handler)(struct control_job *job, const void *answer), struct error *err)
 {
 	struct control *control = job->control;
@@ -86,7 +86,7 @@ control_job_ask(struct control_job *job, uint16_t type, const void *body, uint32
 		return -1;
 	}
 	job->tag = control->last_tag;
-	job->answer_type = answer_type;
+	job->answer_type = msg_answer_type(type);
 	job->handler = handler;
 	return 0;
 }
@@ -104,14 +104,12 @@ bool
 control_job_deliver(struct control *control, const struct ipc_message *message)
 {
 	struct control_job *job = control->running;
-	size_t fds;
 
 	while (job != NULL && (job->tag == 0 || job->tag != message->header.tag))
 		job = job->next;
 	if (job == NULL)
 		return true;
-	if (message->header.type != job->answer_type || message->header.size != msg_size(job->answer_type, &fds) ||
-	    message->header.fd_count != 0)
+	if (message->header.type != job->answer_type)
 		return false;
 	loop_timer_stop(control->loop, &job->timer);
 	job->tag = 0;

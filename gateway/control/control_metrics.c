@@ -310,7 +310,7 @@ metrics_start(struct control_job *job)
 {
 	struct error err;
 
-	if (control_job_ask(job, MSG_STATUS, NULL, 0, -1, MSG_STATUS_DONE, metrics_answer, &err) < 0)
+	if (control_job_ask(job, MSG_STATUS, NULL, 0, -1, metrics_answer, &err) < 0)
 		control_job_fail(job, &err);
 }
 

@@ -258,7 +258,7 @@ policy_ask(struct control_job *job, uint16_t type, const struct control_sandbox 
 {
 	struct msg_policy ask = {.id = sandbox->id, .generation = generation};
 
-	return control_job_ask(job, type, &ask, sizeof(ask), fd, MSG_POLICY_DONE, handler, err);
+	return control_job_ask(job, type, &ask, sizeof(ask), fd, handler, err);
 }
 
 static void

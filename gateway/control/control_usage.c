@@ -162,7 +162,7 @@ usage_uses(const struct usage_table *table)
 }
 
 bool
-control_usage_take(struct control *control, const struct ipc_message *message)
+control_usage_take(struct control *control, struct ipc_message *message)
 {
 	const struct msg_usage *usage = message->body;
 	struct control_sandbox *sandbox;
@@ -170,7 +170,7 @@ control_usage_take(struct control *control, const struct ipc_message *message)
 	bool used;
 	int rc;
 
-	if (!msg_usage_valid(usage, message->header.size))
+	if (!msg_usage_valid(usage))
 		return false;
 	sandbox = control_sandbox_find(control, usage->name);
 	if (sandbox == NULL || sandbox->id != usage->id)

@@ -37,7 +37,7 @@ keeper_request_attach_again(struct keeper_sandbox *sandbox, uint64_t tag, const 
 }
 
 static bool
-keeper_request_attach(struct ipc_message *message)
+keeper_request_attach(struct keeper_role *control, struct ipc_message *message)
 {
 	const struct msg_attach *attach = message->body;
 	struct keeper_sandbox *sandbox = keeper_sandbox_find(attach->id);
@@ -45,6 +45,7 @@ keeper_request_attach(struct ipc_message *message)
 	int fd = message->fds[0];
 	struct error err;
 
+	(void)control;
 	message->fds[0] = -1;
 	if (sandbox != NULL) {
 		keeper_request_attach_again(sandbox, tag, attach, fd);
@@ -79,13 +80,13 @@ keeper_detach(struct keeper_sandbox *sandbox, uint64_t tag, bool keep)
 }
 
 static bool
-keeper_request_detach(struct ipc_message *message)
+keeper_request_detach(struct keeper_role *control, struct ipc_message *message)
 {
 	const struct msg_sandbox *body = message->body;
 	struct keeper_sandbox *sandbox = keeper_sandbox_find(body->id);
 
 	if (sandbox == NULL)
-		keeper_answer(&keeper.control.ipc, message->header.tag, ERROR_NOT_FOUND, "no such sandbox");
+		keeper_answer(&control->ipc, message->header.tag, ERROR_NOT_FOUND, "no such sandbox");
 	else
 		keeper_detach(sandbox, message->header.tag, false);
 	return true;
@@ -93,7 +94,7 @@ keeper_request_detach(struct ipc_message *message)
 
 /* Control has lost what it knew of a sandbox but its name: served here, or left from an earlier run, or neither. */
 static bool
-keeper_request_forget(struct ipc_message *message)
+keeper_request_forget(struct keeper_role *control, struct ipc_message *message)
 {
 	const struct msg_forget *body = message->body;
 	struct keeper_sandbox *sandbox;
@@ -107,18 +108,19 @@ keeper_request_forget(struct ipc_message *message)
 	}
 	if (body->keep == 0)
 		tap_detach_kept(body->name, keeper.options->netns_dir);
-	keeper_answer(&keeper.control.ipc, message->header.tag, ERROR_NONE, "");
+	keeper_answer(&control->ipc, message->header.tag, ERROR_NONE, "");
 	return true;
 }
 
 static bool
-keeper_request_policy(struct ipc_message *message)
+keeper_request_policy(struct keeper_role *control, struct ipc_message *message)
 {
 	const struct msg_policy *body = message->body;
 	struct keeper_sandbox *sandbox = keeper_sandbox_find(body->id);
 	struct keeper_pending *pending;
 	struct error err;
 
+	(void)control;
 	if (sandbox == NULL) {
 		keeper_policy_answer(message->header.tag, ERROR_NOT_FOUND, "no such sandbox");
 		return true;
@@ -141,12 +143,13 @@ keeper_request_policy(struct ipc_message *message)
 
 /* Nothing of ours changes: the gateway alone knows the connections. */
 static bool
-keeper_request_preview(struct ipc_message *message)
+keeper_request_preview(struct keeper_role *control, struct ipc_message *message)
 {
 	const struct msg_policy *body = message->body;
 	struct keeper_sandbox *sandbox = keeper_sandbox_find(body->id);
 	struct keeper_pending *pending;
 
+	(void)control;
 	if (sandbox == NULL || !sandbox->gateway->ready) {
 		keeper_policy_answer(message->header.tag, sandbox == NULL ? ERROR_NOT_FOUND : ERROR_SYSTEM,
 		    sandbox == NULL ? "no such sandbox" : "the gateway is being restarted: try again");
@@ -158,11 +161,12 @@ keeper_request_preview(struct ipc_message *message)
 }
 
 static bool
-keeper_request_leases(struct ipc_message *message)
+keeper_request_leases(struct keeper_role *control, struct ipc_message *message)
 {
 	const struct msg_leases *body = message->body;
 	struct keeper_sandbox *sandbox = keeper_sandbox_find(body->id);
 
+	(void)control;
 	if (sandbox == NULL || !sandbox->gateway->ready) {
 		keeper_leases_answer(message->header.tag, sandbox == NULL ? ERROR_NOT_FOUND : ERROR_SYSTEM,
 		    sandbox == NULL ? "no such sandbox" : "the gateway is being restarted: try again");
@@ -182,7 +186,7 @@ keeper_status_role(const struct keeper_role *role, struct msg_role_status *ret_s
 }
 
 static bool
-keeper_request_status(struct ipc_message *message)
+keeper_request_status(struct keeper_role *control, struct ipc_message *message)
 {
 	struct msg_status status;
 
@@ -202,7 +206,7 @@ keeper_request_status(struct ipc_message *message)
 	status.totals = keeper_totals_sum();
 	status.log = keeper.log;
 	status.confined = 1; /* no role says it is ready before its filter is loaded: see confine_syscalls */
-	ipc_send(&keeper.control.ipc, MSG_STATUS_DONE, message->header.tag, &status, sizeof(status), NULL, 0);
+	ipc_send(&control->ipc, MSG_STATUS_DONE, message->header.tag, &status, sizeof(status), NULL, 0);
 	return true;
 }
 
@@ -222,10 +226,6 @@ keeper_request_lease(struct keeper_role *gateway, struct ipc_message *message)
 	struct keeper_sandbox *sandbox;
 	struct error err = {.code = ERROR_NONE};
 
-	if (message->header.size < offsetof(struct msg_lease, leases) || body->count == 0 ||
-	    body->count > TAP_LEASE_BATCH_MAX ||
-	    message->header.size != offsetof(struct msg_lease, leases) + body->count * sizeof(struct tap_lease))
-		return false;
 	sandbox = keeper_sandbox_of(gateway, body->id);
 	if (sandbox == NULL)
 		error_set(&err, ERROR_NOT_FOUND, "no such sandbox");
@@ -259,13 +259,13 @@ keeper_request_usage_forward(struct keeper_sandbox *sandbox)
 
 /* A gateway has counted something. */
 static bool
-keeper_request_usage(struct keeper_role *gateway, const struct ipc_message *message)
+keeper_request_usage(struct keeper_role *gateway, struct ipc_message *message)
 {
 	const struct msg_usage *usage = message->body;
 	struct keeper_sandbox *sandbox;
 	int rc;
 
-	if (!msg_usage_valid(usage, message->header.size))
+	if (!msg_usage_valid(usage))
 		return false;
 	sandbox = keeper_sandbox_of(gateway, usage->id);
 	if (sandbox == NULL)
@@ -280,13 +280,14 @@ keeper_request_usage(struct keeper_role *gateway, const struct ipc_message *mess
 
 /* Control says where to go on, before it attaches. */
 static bool
-keeper_request_usage_next(const struct ipc_message *message)
+keeper_request_usage_next(struct keeper_role *control, struct ipc_message *message)
 {
 	const struct msg_usage *usage = message->body;
 	struct keeper_sandbox *sandbox;
 	struct usage_table *table = &keeper.usage_next;
 
-	if (!msg_usage_valid(usage, message->header.size))
+	(void)control;
+	if (!msg_usage_valid(usage))
 		return false;
 	sandbox = keeper_sandbox_find(usage->id);
 	if (sandbox != NULL) {
@@ -317,104 +318,91 @@ keeper_request_counters(struct keeper_role *gateway, struct ipc_message *message
 }
 
 static bool
-keeper_from_control(struct ipc_message *message)
+keeper_request_totals(struct keeper_role *gateway, struct ipc_message *message)
 {
-	switch (message->header.type) {
-	case MSG_ATTACH:
-		return keeper_request_attach(message);
-	case MSG_DETACH:
-		return keeper_request_detach(message);
-	case MSG_FORGET:
-		return keeper_request_forget(message);
-	case MSG_POLICY:
-		return keeper_request_policy(message);
-	case MSG_POLICY_PREVIEW:
-		return keeper_request_preview(message);
-	case MSG_LEASES:
-		return keeper_request_leases(message);
-	case MSG_STATUS:
-		return keeper_request_status(message);
-	case MSG_USAGE:
-		return keeper_request_usage_next(message);
-	default: /* the closed list of what control may ask */
-		return false;
-	}
+	return keeper_totals_take(gateway, message->body);
 }
 
 static bool
-keeper_from_gateway(struct keeper_role *gateway, struct ipc_message *message)
+keeper_request_log_state(struct keeper_role *auditor, struct ipc_message *message)
 {
-	switch (message->header.type) {
-	case MSG_LEASE_ADD:
-	case MSG_LEASE_DEL:
-		return keeper_request_lease(gateway, message);
-	case MSG_COUNTERS:
-		return keeper_request_counters(gateway, message);
-	case MSG_USAGE:
-		return keeper_request_usage(gateway, message);
-	case MSG_TOTALS:
-		return keeper_totals_take(gateway, message->body);
-	case MSG_RESULT:
-	case MSG_POLICY_DONE:
-	case MSG_LEASES_DONE:
-		return keeper_gateway_answer(gateway, message);
-	default: /* the closed list of what a gateway may say */
-		return false;
-	}
+	(void)auditor;
+	return keeper_totals_take_log(message->body);
 }
 
 static bool
-keeper_from_auditor(struct ipc_message *message)
+keeper_request_sender_bad(struct keeper_role *auditor, struct ipc_message *message)
 {
 	const struct msg_sender *bad = message->body;
-	struct keeper_role *role;
+	struct keeper_role *role = keeper_role_by_epoch(bad->epoch);
 
-	if (message->header.type == MSG_LOG_STATE)
-		return keeper_totals_take_log(message->body);
-	if (message->header.type != MSG_SENDER_BAD)
-		return false;
-	role = keeper_role_by_epoch(bad->epoch);
+	(void)auditor;
 	if (role != NULL)
 		keeper_role_kill(role, "the auditor got a record from it that no honest one makes");
 	return true;
 }
 
 static bool
-keeper_ready_take(const struct keeper_role *role, const struct msg_ready *ready)
+keeper_request_ready(struct keeper_role *role, struct ipc_message *message)
 {
+	const struct msg_ready *ready = message->body;
+
+	if (role->ready)
+		return false;
 	for (size_t kind = 0; kind < GEO_KIND_MAX; kind++)
 		if (!geo_about_valid(&ready->databases[kind]))
 			return false;
 	if (role->kind == MSG_ROLE_CONTROL)
 		memcpy(keeper.databases, ready->databases, sizeof(keeper.databases));
+	role->ready = true;
+	keeper_role_ready(role);
 	return true;
 }
 
+typedef bool keeper_request_handler(struct keeper_role *role, struct ipc_message *message);
+
+/* What each child may send: as the message table says, which has been asked before. */
+static keeper_request_handler *const keeper_request_handlers[MSG_ROLE_MAX][MSG_TYPE_MAX] = {
+    [MSG_ROLE_AUDITOR] =
+	{
+	    [MSG_READY] = keeper_request_ready,
+	    [MSG_LOG_STATE] = keeper_request_log_state,
+	    [MSG_SENDER_BAD] = keeper_request_sender_bad,
+	},
+    [MSG_ROLE_CONTROL] =
+	{
+	    [MSG_READY] = keeper_request_ready,
+	    [MSG_ATTACH] = keeper_request_attach,
+	    [MSG_DETACH] = keeper_request_detach,
+	    [MSG_FORGET] = keeper_request_forget,
+	    [MSG_POLICY] = keeper_request_policy,
+	    [MSG_POLICY_PREVIEW] = keeper_request_preview,
+	    [MSG_LEASES] = keeper_request_leases,
+	    [MSG_STATUS] = keeper_request_status,
+	    [MSG_USAGE] = keeper_request_usage_next,
+	},
+    [MSG_ROLE_GATEWAY] =
+	{
+	    [MSG_READY] = keeper_request_ready,
+	    [MSG_LEASE_ADD] = keeper_request_lease,
+	    [MSG_LEASE_DEL] = keeper_request_lease,
+	    [MSG_COUNTERS] = keeper_request_counters,
+	    [MSG_USAGE] = keeper_request_usage,
+	    [MSG_TOTALS] = keeper_request_totals,
+	    [MSG_RESULT] = keeper_gateway_answer,
+	    [MSG_POLICY_DONE] = keeper_gateway_answer,
+	    [MSG_LEASES_DONE] = keeper_gateway_answer,
+	},
+};
+
+/* A child's first message is that it is ready. */
 bool
 keeper_message_handler(struct ipc *ipc, struct ipc_message *message)
 {
 	struct keeper_role *role = loop_owner(ipc, struct keeper_role, ipc);
-	size_t fds;
-	uint32_t size = msg_size(message->header.type, &fds);
-	bool sized_by_count = message->header.type == MSG_LEASE_ADD || message->header.type == MSG_LEASE_DEL ||
-	    message->header.type == MSG_USAGE;
+	keeper_request_handler *handler = keeper_request_handlers[role->kind][message->header.type];
 
-	if ((message->header.size != size && !sized_by_count) || message->header.fd_count != fds)
-		return false;
-	if (message->header.type == MSG_READY) {
-		if (role->ready || !keeper_ready_take(role, message->body))
-			return false;
-		role->ready = true;
-		keeper_role_ready(role);
-		return true;
-	}
-	if (!role->ready)
-		return false;
-	if (role->kind == MSG_ROLE_CONTROL)
-		return keeper_from_control(message);
-	if (role->kind == MSG_ROLE_GATEWAY)
-		return keeper_from_gateway(role, message);
-	return keeper_from_auditor(message);
+	return handler != NULL && (role->ready || message->header.type == MSG_READY) && handler(role, message);
 }
 
 /* The keeper has as many files open as it may: the request fails, and its sender is not to blame. */

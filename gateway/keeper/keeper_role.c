@@ -31,6 +31,8 @@ keeper_role_name(const struct keeper_role *role)
 	case MSG_ROLE_CONTROL:
 		return "control";
 	case MSG_ROLE_GATEWAY:
+	case MSG_ROLE_SENDER:
+	case MSG_ROLE_MAX:
 		break;
 	}
 	return "gateway";
@@ -69,6 +71,8 @@ keeper_role_init(struct keeper_role *role, enum msg_role kind, unsigned int inde
 	role->index = index;
 	role->respawn_ms = KEEPER_RESPAWN_MS;
 	role->ipc.source.fd = -1;
+	role->ipc.self = MSG_ROLE_KEEPER;
+	role->ipc.peer = (uint8_t)kind;
 	role->ipc.message_handler = keeper_message_handler;
 	role->ipc.fds_lost_handler = keeper_fds_lost_handler;
 	role->ipc.broken_handler = keeper_role_broken_handler;

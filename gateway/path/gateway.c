@@ -115,7 +115,7 @@ sandbox_attach_paths(struct sandbox *sandbox, struct ipc_message *message)
 	return rc;
 }
 
-static void
+static bool
 gateway_sandbox_add(struct ipc_message *message)
 {
 	const struct msg_sandbox_add *add = message->body;
@@ -126,7 +126,7 @@ gateway_sandbox_add(struct ipc_message *message)
 	if (sandbox == NULL) {
 		gateway_answer(
 		    message->header.tag, ERROR_SYSTEM, "the gateway knows this sandbox already, or has no memory");
-		return;
+		return true;
 	}
 	sandbox->gateway = &gateway;
 	sandbox->id = add->id;
@@ -141,27 +141,28 @@ gateway_sandbox_add(struct ipc_message *message)
 	if (sandbox->policy == NULL) {
 		free(sandbox);
 		gateway_answer(message->header.tag, err.code, err.text);
-		return;
+		return true;
 	}
 	rc = sandbox_attach_paths(sandbox, message);
 	if (rc < 0) {
 		sandbox_free(sandbox, END_ERROR);
 		gateway_answer(message->header.tag, ERROR_SYSTEM, strerror(-rc));
-		return;
+		return true;
 	}
 	expiry_start(sandbox);
 	sandbox->next = *gateway_bucket(sandbox->id);
 	*gateway_bucket(sandbox->id) = sandbox;
 	gateway_answer(message->header.tag, ERROR_NONE, "");
+	return true;
 }
 
 /* What is said of a sandbox that is there is known here, or better. */
 static bool
-gateway_usage(const struct ipc_message *message)
+gateway_usage(struct ipc_message *message)
 {
 	const struct msg_usage *usage = message->body;
 
-	if (!msg_usage_valid(usage, message->header.size))
+	if (!msg_usage_valid(usage))
 		return false;
 	if (gateway_used_id != usage->id)
 		usage_table_free(&gateway_used);
@@ -169,7 +170,7 @@ gateway_usage(const struct ipc_message *message)
 	return usage_table_take(&gateway_used, usage) >= 0;
 }
 
-static void
+static bool
 gateway_sandbox_del(struct ipc_message *message)
 {
 	const struct msg_sandbox *del = message->body;
@@ -184,9 +185,10 @@ gateway_sandbox_del(struct ipc_message *message)
 		break;
 	}
 	gateway_answer(message->header.tag, ERROR_NONE, "");
+	return true;
 }
 
-static void
+static bool
 gateway_policy(struct ipc_message *message)
 {
 	const struct msg_policy *policy = message->body;
@@ -209,9 +211,10 @@ gateway_policy(struct ipc_message *message)
 		expiry_start(sandbox);
 	}
 	ipc_send(&gateway.link.ipc, MSG_POLICY_DONE, message->header.tag, &done, sizeof(done), NULL, 0);
+	return true;
 }
 
-static void
+static bool
 gateway_udp_port(struct ipc_message *message)
 {
 	const struct msg_udp_port *port = message->body;
@@ -219,14 +222,15 @@ gateway_udp_port(struct ipc_message *message)
 	int rc;
 
 	if (sandbox == NULL)
-		return;
+		return true;
 	if (message->header.type == MSG_UDP_PORT_DEL) {
 		udp_del_port(sandbox, port->port, END_POLICY);
-		return;
+		return true;
 	}
 	rc = udp_add_port(sandbox, port->port, gateway_take_fd(message, 0), gateway_take_fd(message, 1));
 	if (rc < 0)
 		log_warnx("%s: UDP port %u: %s", sandbox->name, port->port, strerror(-rc));
+	return true;
 }
 
 struct gateway_leases_context {
@@ -264,7 +268,7 @@ gateway_leases_row(const struct lease *lease, void *context)
 	return true;
 }
 
-static void
+static bool
 gateway_leases(struct ipc_message *message)
 {
 	const struct msg_leases *wanted = message->body;
@@ -284,6 +288,7 @@ gateway_leases(struct ipc_message *message)
 		done.flows = (uint32_t)proxy_flow_count(sandbox);
 	}
 	ipc_send(&gateway.link.ipc, MSG_LEASES_DONE, message->header.tag, &done, sizeof(done), NULL, 0);
+	return true;
 }
 
 /* Exit once all is durable, or when the time is up: what is left then is closed by the next start. */
@@ -297,9 +302,10 @@ gateway_stop_handler(struct loop_timer *timer)
 		loop_timer_set(gateway.loop, timer, GATEWAY_STOP_STEP_MS);
 }
 
-static void
-gateway_stop(void)
+static bool
+gateway_shutdown(struct ipc_message *message)
 {
+	(void)message;
 	for (size_t i = 0; i < GATEWAY_BUCKETS; i++) {
 		while (gateway.sandboxes[i] != NULL) {
 			struct sandbox *sandbox = gateway.sandboxes[i];
@@ -311,6 +317,7 @@ gateway_stop(void)
 	gateway_stop_by_ms = clock_mono_ms() + GATEWAY_STOP_MS;
 	gateway_stop_timer.handler = gateway_stop_handler;
 	loop_timer_set(gateway.loop, &gateway_stop_timer, 1);
+	return true;
 }
 
 static bool
@@ -324,45 +331,31 @@ gateway_channel(struct ipc_message *message)
 }
 
 static bool
+gateway_link_answer(struct ipc_message *message)
+{
+	return link_answer(&gateway.link, message);
+}
+
+static bool
 gateway_message_handler(struct ipc *ipc, struct ipc_message *message)
 {
-	size_t fds;
-	uint32_t size = msg_size(message->header.type, &fds);
+	static bool (*const handlers[MSG_TYPE_MAX])(struct ipc_message * message) = {
+	    [MSG_CHANNEL] = gateway_channel,
+	    [MSG_USAGE] = gateway_usage,
+	    [MSG_SANDBOX_ADD] = gateway_sandbox_add,
+	    [MSG_SANDBOX_DEL] = gateway_sandbox_del,
+	    [MSG_POLICY] = gateway_policy,
+	    [MSG_POLICY_PREVIEW] = gateway_policy,
+	    [MSG_UDP_PORT] = gateway_udp_port,
+	    [MSG_UDP_PORT_DEL] = gateway_udp_port,
+	    [MSG_LEASES] = gateway_leases,
+	    [MSG_RESULT] = gateway_link_answer,
+	    [MSG_COUNTERS_DONE] = gateway_link_answer,
+	    [MSG_SHUTDOWN] = gateway_shutdown,
+	};
 
 	(void)ipc;
-	if ((message->header.size != size && message->header.type != MSG_USAGE) || message->header.fd_count != fds)
-		return false;
-	switch (message->header.type) {
-	case MSG_CHANNEL:
-		return gateway_channel(message);
-	case MSG_USAGE:
-		return gateway_usage(message);
-	case MSG_SANDBOX_ADD:
-		gateway_sandbox_add(message);
-		return true;
-	case MSG_SANDBOX_DEL:
-		gateway_sandbox_del(message);
-		return true;
-	case MSG_POLICY:
-	case MSG_POLICY_PREVIEW:
-		gateway_policy(message);
-		return true;
-	case MSG_UDP_PORT:
-	case MSG_UDP_PORT_DEL:
-		gateway_udp_port(message);
-		return true;
-	case MSG_LEASES:
-		gateway_leases(message);
-		return true;
-	case MSG_RESULT:
-	case MSG_COUNTERS_DONE:
-		return link_answer(&gateway.link, message);
-	case MSG_SHUTDOWN:
-		gateway_stop();
-		return true;
-	default: /* the closed list of what the keeper says to a gateway */
-		return false;
-	}
+	return handlers[message->header.type] != NULL && handlers[message->header.type](message);
 }
 
 /* Too many files are open here for what the keeper hands over: that one request fails, and nothing that lives. */
@@ -433,6 +426,8 @@ gateway_run(const struct options *options)
 	gateway.interim.every_ms = options->progress_ms;
 	recorder_init(&gateway.recorder, gateway.loop, options->epoch);
 	metrics_start(&gateway);
+	gateway.link.ipc.self = MSG_ROLE_GATEWAY;
+	gateway.link.ipc.peer = MSG_ROLE_KEEPER;
 	gateway.link.ipc.message_handler = gateway_message_handler;
 	gateway.link.ipc.fds_lost_handler = gateway_fds_lost_handler;
 	gateway.link.ipc.broken_handler = gateway_broken_handler;

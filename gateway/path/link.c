@@ -18,6 +18,7 @@ link_request_send(struct link *link, struct link_request *request, uint16_t type
 	if (rc < 0)
 		return rc;
 	request->tag = ++link->next_tag;
+	request->answer_type = msg_answer_type(type);
 	request->next = NULL;
 	if (link->requests_tail != NULL)
 		link->requests_tail->next = request;
@@ -116,6 +117,8 @@ link_answer(struct link *link, const struct ipc_message *message)
 		request = request->next;
 	if (request == NULL)
 		return true; /* cancelled meanwhile */
+	if (message->header.type != request->answer_type)
+		return false;
 	link_unlink(link, request);
 	status = result->code == ERROR_NONE ? 0 : result->code == ERROR_LIMIT ? -ENOSPC : -EIO;
 	request->handler(request, status, message->body);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "gateway/shared/ipc.h"
 
+#include "base/log.h"
+#include "gateway/shared/msg.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -168,19 +171,24 @@ int
 ipc_send(struct ipc *ipc, uint16_t type, uint64_t tag, const void *body, uint32_t size, const int *fds, size_t fd_count)
 {
 	struct ipc_header header = {.type = type, .fd_count = (uint16_t)fd_count, .size = size, .tag = tag};
+	const char *wrong;
 	int rc = -EAGAIN;
 
 	if (!ipc_is_open(ipc))
 		return -EPIPE;
-	if (size > IPC_BODY_MAX || fd_count > IPC_FDS_MAX)
-		return -EMSGSIZE;
-	if (ipc->queue_head == NULL)
-		rc = ipc_transmit(ipc->source.fd, &header, body, fds);
-	if (!ipc_must_wait(rc))
-		return rc;
-	rc = ipc_enqueue(ipc, &header, body, fds);
-	/* A message that is lost is one too many: its sender or receiver would wait for ever. Not closed here, in the
-	 * midst of the caller's work; the loop will find the end of the channel. */
+	wrong = msg_wrong(type, ipc->self, ipc->peer, body, size, fd_count);
+	if (wrong != NULL) {
+		log_warnx("message %s (%u bytes, %zu descriptors) not sent: %s", msg_name(type), size, fd_count, wrong);
+		rc = -EPROTO;
+	} else {
+		if (ipc->queue_head == NULL)
+			rc = ipc_transmit(ipc->source.fd, &header, body, fds);
+		if (!ipc_must_wait(rc))
+			return rc;
+		rc = ipc_enqueue(ipc, &header, body, fds);
+	}
+	/* Sender or receiver would wait for a lost message for ever. The channel is not closed here, in the midst of
+	 * the caller's work; the loop finds its end. */
 	if (rc < 0)
 		shutdown(ipc->source.fd, SHUT_RDWR);
 	return rc;
@@ -216,14 +224,26 @@ ipc_take_fds(struct msghdr *msg, struct ipc_message *message, size_t *ret_count)
 	}
 }
 
-/* Close those that did come. */
+bool
+ipc_take(struct ipc *ipc, struct ipc_message *message)
+{
+	const struct ipc_header *header = &message->header;
+
+	return msg_wrong(header->type, ipc->peer, ipc->self, message->body, header->size, header->fd_count) == NULL &&
+	    ipc->message_handler(ipc, message);
+}
+
+/* Closes the descriptors that came, and asks the owner to answer the message as refused. */
 static bool
 ipc_fds_lost(struct ipc *ipc, struct ipc_message *message, size_t fd_count)
 {
 	ipc_close_fds(message->fds, fd_count);
 	for (size_t i = 0; i < IPC_FDS_MAX; i++)
 		message->fds[i] = -1;
-	return ipc->fds_lost_handler != NULL && ipc->fds_lost_handler(ipc, message);
+	return ipc->fds_lost_handler != NULL &&
+	    msg_wrong(message->header.type, ipc->peer, ipc->self, message->body, message->header.size,
+		message->header.fd_count) == NULL &&
+	    ipc->fds_lost_handler(ipc, message);
 }
 
 /* Receive and handle one message. False: nothing more now, or the channel broke. */
@@ -255,8 +275,8 @@ ipc_receive(struct ipc *ipc)
 	if (good && (msg.msg_flags & MSG_CTRUNC) != 0 && fd_count < message.header.fd_count)
 		good = ipc_fds_lost(ipc, &message, fd_count);
 	else if (good)
-		good = (msg.msg_flags & MSG_CTRUNC) == 0 && message.header.fd_count == fd_count &&
-		    ipc->message_handler(ipc, &message);
+		good =
+		    (msg.msg_flags & MSG_CTRUNC) == 0 && message.header.fd_count == fd_count && ipc_take(ipc, &message);
 	ipc_close_fds(message.fds, fd_count);
 	if (!good)
 		ipc_break(ipc, IPC_WHY_MALFORMED);

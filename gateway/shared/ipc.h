@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A channel between two roles: messages over a SOCK_SEQPACKET socketpair, descriptors beside them.
  *
- * One send is one message: no framing to get wrong. The receiver checks type and exact size against the table of its
- * side before a handler sees the body; a message that fails is fatal to the sender's process (keeper's side) or to
- * oneself (child's side: the keeper is gone or mad). Sending never blocks: what the socket does not take waits in a
- * bounded queue; beyond the bound the channel counts as broken. */
+ * One send is one message: no framing to get wrong. Each end knows the roles at both ends, and checks every message
+ * against the table in gateway/shared/msg.c, when it sends it and before a handler sees it. Sending never blocks: what
+ * the socket does not take waits in a bounded queue; beyond the bound the channel counts as broken. */
 #ifndef POSTERN_GATEWAY_IPC_H
 #define POSTERN_GATEWAY_IPC_H
 
@@ -41,8 +40,9 @@ struct ipc_message {
 struct ipc {
 	struct loop *loop;
 	struct loop_source source;
-	/* Called for each message. Return false to declare it malformed: the channel is then closed and broken_handler
-	 * called. */
+	uint8_t self, peer; /* enum msg_role: at this end, at the other */
+	/* Called for each message that may come from peer, of the right size and with the right number of descriptors.
+	 * Return false to declare it malformed: the channel is then closed and broken_handler called. */
 	bool (*message_handler)(struct ipc *ipc, struct ipc_message *message);
 	/* A message came, but not all of its descriptors: this process has as many open as it may. Its slots are -1.
 	 * Answer it as refused; return false where that cannot be done. NULL: as if it returned false. */
@@ -53,7 +53,7 @@ struct ipc {
 	size_t queue_len;
 };
 
-/* Start on fd (owned from now on). Returns 0 or -errno. Handlers must be set before. */
+/* Start on fd (owned from now on). Returns 0 or -errno. Roles and handlers must be set before. */
 int ipc_open(struct ipc *ipc, struct loop *loop, int fd);
 /* Close the descriptor and drop the queue; no handler is called. */
 void ipc_close(struct ipc *ipc);
@@ -64,9 +64,14 @@ ipc_is_open(const struct ipc *ipc)
 }
 
 /* Send or queue. The descriptors stay the caller's (they are duplicated while queued). Returns 0, -EPIPE when closed,
- * -ENOBUFS when the queue is full, -ENOMEM or -EMFILE: after these the channel breaks on the next round. */
+ * -EPROTO when no such message goes to the peer (a bug of this program), -ENOBUFS when the queue is full, -ENOMEM or
+ * -EMFILE: after all but -EPIPE the channel breaks on the next round. */
 int ipc_send(
     struct ipc *ipc, uint16_t type, uint64_t tag, const void *body, uint32_t size, const int *fds, size_t fd_count);
+
+/* Check a message that came, and hand it to message_handler. False: malformed. Descriptors that no handler took are the
+ * caller's to close. */
+bool ipc_take(struct ipc *ipc, struct ipc_message *message);
 
 /* A socketpair for one channel. Returns 0 or -errno. */
 int ipc_pair(int ret_fds[2]);

@@ -6,8 +6,8 @@
  *   keeper, control, gateway --RECORD--> auditor --DURABLE--> them
  *   gateway --TOTALS--> keeper <--LOG_STATE-- auditor: what STATUS_DONE tells control
  *
- * Bodies are fixed structs of explicit widths unless a count says otherwise. The keeper believes nothing: sizes, names,
- * addresses and ports are checked again where they arrive. */
+ * Bodies are structs of explicit widths. Every channel checks each message against the table, sent or received: sender,
+ * receiver, size, number of descriptors (gateway/shared/ipc.c). Handlers check what the body says. */
 #ifndef POSTERN_GATEWAY_MSG_H
 #define POSTERN_GATEWAY_MSG_H
 
@@ -21,48 +21,83 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Who sends what to whom, with what body and what descriptors, and the answer: the table in gateway/shared/msg.c. */
 enum msg_type {
-	MSG_READY = 1, /* child -> keeper: set up and confined; struct msg_ready */
-	MSG_CHANNEL,   /* keeper -> any: struct msg_channel, 1 fd: a channel to the auditor, or (to it) from a sender */
-	MSG_RESULT,    /* answer to a request that has no own answer: struct msg_result */
+	MSG_READY = 1, /* set up and confined */
+	MSG_CHANNEL, /* a channel to the auditor, or (to the auditor) from a sender, or (to control) the API's listener */
+	MSG_RESULT, /* answer to a request that has no own answer */
 
-	MSG_ATTACH,   /* control -> keeper: struct msg_attach, 1 fd (snapshot) */
-	MSG_ATTACHED, /* keeper -> control: struct msg_attached */
-	MSG_DETACH,   /* control -> keeper: struct msg_sandbox; answer MSG_RESULT */
-	MSG_FORGET,   /* control -> keeper: struct msg_forget, for a sandbox whose id is lost; answer MSG_RESULT */
-	MSG_POLICY,   /* control -> keeper -> gateway: struct msg_policy, 1 fd; answer MSG_POLICY_DONE */
-	MSG_POLICY_PREVIEW, /* the same way, likewise answered: what MSG_POLICY would cut; changes nothing */
-	MSG_POLICY_DONE,    /* struct msg_policy_done */
-	MSG_STATUS,         /* control -> keeper: no body; answer MSG_STATUS_DONE */
-	MSG_STATUS_DONE,    /* struct msg_status */
-	MSG_LEASES,         /* control -> keeper -> gateway: struct msg_leases; answer MSG_LEASES_DONE */
-	MSG_LEASES_DONE,    /* struct msg_leases_done */
+	MSG_ATTACH, /* with the snapshot */
+	MSG_ATTACHED,
+	MSG_DETACH,
+	MSG_FORGET,         /* for a sandbox whose id is lost */
+	MSG_POLICY,         /* with the snapshot */
+	MSG_POLICY_PREVIEW, /* the same; answered with what MSG_POLICY would cut, changes nothing */
+	MSG_POLICY_DONE,
+	MSG_STATUS,
+	MSG_STATUS_DONE,
+	MSG_LEASES,
+	MSG_LEASES_DONE,
 
-	MSG_SANDBOX_ADD, /* keeper -> gateway: struct msg_sandbox_add, TAP_SOCKET_MAX + 1 fds (snapshot last); answer
-			    MSG_RESULT */
-	MSG_SANDBOX_DEL, /* keeper -> gateway: struct msg_sandbox; answer MSG_RESULT */
-	MSG_UDP_PORT, /* keeper -> gateway: struct msg_udp_port, 2 fds (IPv4, IPv6); before the POLICY that needs it */
-	MSG_UDP_PORT_DEL, /* keeper -> gateway: struct msg_udp_port */
+	MSG_SANDBOX_ADD, /* with the sandbox's sockets, in the order of enum tap_socket, and last the snapshot */
+	MSG_SANDBOX_DEL,
+	MSG_UDP_PORT, /* with its sockets, IPv4 and IPv6; before the POLICY that needs it */
+	MSG_UDP_PORT_DEL,
 
-	MSG_LEASE_ADD,     /* gateway -> keeper: struct msg_lease with count elements; answer MSG_RESULT */
-	MSG_LEASE_DEL,     /* likewise */
-	MSG_COUNTERS,      /* gateway -> keeper: struct msg_sandbox; answer MSG_COUNTERS_DONE */
-	MSG_COUNTERS_DONE, /* struct msg_counters */
+	MSG_LEASE_ADD,
+	MSG_LEASE_DEL,
+	MSG_COUNTERS,
+	MSG_COUNTERS_DONE,
 
-	MSG_USAGE, /* struct msg_usage with count rows; no answer. gateway -> keeper -> control: what was counted;
-		    * control -> keeper, before ATTACH, and keeper -> gateway, before SANDBOX_ADD: where to go on */
+	MSG_USAGE, /* towards control: what was counted; towards the gateway, before ATTACH and SANDBOX_ADD: where to go on */
 
-	MSG_TOTALS,    /* gateway -> keeper: struct msg_totals; no answer */
-	MSG_LOG_STATE, /* auditor -> keeper: struct msg_log_state; no answer */
+	MSG_TOTALS,
+	MSG_LOG_STATE,
 
-	MSG_RECORD,     /* any -> auditor: struct record cut to record_size(kind) */
-	MSG_DURABLE,    /* auditor -> sender: struct msg_durable */
-	MSG_SENDER_BAD, /* auditor -> keeper: struct msg_sender, who sent a record that no honest sender makes */
-	MSG_SHUTDOWN,   /* keeper -> child: finish, close records, exit; no body */
+	MSG_RECORD,
+	MSG_DURABLE,
+	MSG_SENDER_BAD, /* it sent a record that no honest sender makes */
+	MSG_SHUTDOWN,   /* finish, close records, exit */
 	MSG_TYPE_MAX
 };
 
-enum msg_role { MSG_ROLE_KEEPER, MSG_ROLE_AUDITOR, MSG_ROLE_CONTROL, MSG_ROLE_GATEWAY };
+/* The ends of a channel. SENDER: any role, at the end of its channel for records. */
+enum msg_role {
+	MSG_ROLE_KEEPER,
+	MSG_ROLE_AUDITOR,
+	MSG_ROLE_CONTROL,
+	MSG_ROLE_GATEWAY,
+	MSG_ROLE_SENDER,
+	MSG_ROLE_MAX,
+};
+
+/* A message that goes from one of some roles to one of others. */
+struct msg_row {
+	uint16_t type;
+	uint16_t answer;   /* type of the answer; 0: there is none */
+	uint32_t from, to; /* bits, 1 << enum msg_role */
+	const char *name;
+	uint32_t fds;  /* descriptors, exactly */
+	uint32_t size; /* of the body; with a list: of what is before its elements */
+	struct {
+		uint32_t count_at, element,
+		    max; /* where the number of elements is; their size; 1..max; max 0: no list */
+	} list;
+	bool record; /* the record's kind says the size */
+};
+
+/* All of them. */
+const struct msg_row *msg_rows(size_t *ret_count);
+/* NULL: no such message goes that way. */
+const struct msg_row *msg_row_find(uint16_t type, enum msg_role from, enum msg_role to);
+/* Why the message is none that goes from one role to the other, as static text; NULL: it is one. body: size bytes,
+ * aligned to 8. Size and descriptors are right then; what the body says is the handler's to check. */
+const char *msg_wrong(
+    uint16_t type, enum msg_role from, enum msg_role to, const void *body, uint32_t size, size_t fd_count);
+/* The type of a request's answer; 0: it has none. */
+uint16_t msg_answer_type(uint16_t request);
+/* "ATTACH"; "?" for an unknown type. */
+const char *msg_name(uint16_t type);
 
 /* What the role has read: control says it, for the event of the start; from others all zero. */
 struct msg_ready {
@@ -261,14 +296,10 @@ bool msg_result_valid(const struct msg_result *result);
 bool msg_leases_done_valid(const struct msg_leases_done *leases);
 bool msg_policy_done_valid(const struct msg_policy_done *done);
 
-/* Is the message as long as its count says, and its name one that ends? */
-bool msg_usage_valid(const struct msg_usage *usage, uint32_t size);
+/* Does its name end? */
+bool msg_usage_valid(const struct msg_usage *usage);
 
 /* Is this what a gateway may say after it said before (all zero at first)? */
 bool msg_totals_follow(const struct msg_totals *totals, const struct msg_totals *before);
-
-/* The exact size of a type's body, or 0 for variable ones (LEASE_*, USAGE, RECORD) and unknown types; *ret_fds its
- * descriptors. */
-uint32_t msg_size(uint16_t type, size_t *ret_fds);
 
 #endif

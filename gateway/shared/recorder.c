@@ -74,8 +74,7 @@ recorder_message_handler(struct ipc *ipc, struct ipc_message *message)
 	const struct msg_durable *durable = message->body;
 	bool was_writable = recorder->writable;
 
-	if (message->header.type != MSG_DURABLE || message->header.size != sizeof(*durable) ||
-	    message->header.fd_count != 0 || durable->seq >= recorder->next_seq)
+	if (durable->seq >= recorder->next_seq)
 		return false;
 	if (durable->seq > recorder->durable_seq)
 		recorder->durable_seq = durable->seq;
@@ -108,6 +107,8 @@ recorder_init(struct recorder *recorder, struct loop *loop, uint64_t epoch)
 	recorder->loop = loop;
 	recorder->epoch = epoch;
 	recorder->ipc.source.fd = -1;
+	recorder->ipc.self = MSG_ROLE_SENDER;
+	recorder->ipc.peer = MSG_ROLE_AUDITOR;
 	recorder->ipc.message_handler = recorder_message_handler;
 	recorder->ipc.broken_handler = recorder_broken_handler;
 	recorder->next_seq = 1;

@@ -140,7 +140,7 @@ tags_take(struct tags *tags, uint64_t tag)
 
 /* What the keeper sent to this end: the next message's header and body; false when there is none. */
 static bool
-far_receive(int fd, struct ipc_header *header, unsigned char body[IPC_BODY_MAX])
+far_receive(int fd, enum msg_role to, struct ipc_header *header, unsigned char body[IPC_BODY_MAX])
 {
 	union {
 		struct cmsghdr align;
@@ -151,7 +151,7 @@ far_receive(int fd, struct ipc_header *header, unsigned char body[IPC_BODY_MAX])
 	struct msghdr msg = {
 	    .msg_iov = iov, .msg_iovlen = 2, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
 	ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	size_t fds;
+	size_t fds = 0;
 
 	if (n < 0)
 		return false;
@@ -161,31 +161,10 @@ far_receive(int fd, struct ipc_header *header, unsigned char body[IPC_BODY_MAX])
 
 		for (size_t i = 0; i < (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++)
 			close(passed[i]);
+		fds = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 	}
-	must(header->type == MSG_USAGE || header->size == msg_size(header->type, &fds));
+	must(msg_wrong(header->type, MSG_ROLE_KEEPER, to, body, header->size, fds) == NULL);
 	return true;
-}
-
-/* What a request is answered with. */
-static uint16_t
-answer_type(uint16_t type)
-{
-	switch (type) {
-	case MSG_ATTACH:
-		return MSG_ATTACHED;
-	case MSG_POLICY:
-	case MSG_POLICY_PREVIEW:
-		return MSG_POLICY_DONE;
-	case MSG_LEASES:
-		return MSG_LEASES_DONE;
-	case MSG_STATUS:
-		return MSG_STATUS_DONE;
-	case MSG_DETACH:
-	case MSG_FORGET:
-		return MSG_RESULT;
-	default: /* it was not asked */
-		return 0;
-	}
 }
 
 static void
@@ -194,10 +173,10 @@ control_hears(const struct ipc_header *header, const unsigned char *body)
 	const struct msg_usage *usage = (const void *)body;
 
 	if (header->type == MSG_USAGE) {
-		must(msg_usage_valid(usage, header->size) && (usage->id == ids[0] || usage->id == ids[1]));
+		must(msg_usage_valid(usage) && (usage->id == ids[0] || usage->id == ids[1]));
 		return;
 	}
-	must(answer_type(tags_take(&asked, header->tag)) == header->type);
+	must(msg_answer_type(tags_take(&asked, header->tag)) == header->type);
 	/* Every answer begins with the result. */
 	must(msg_result_valid((const void *)body));
 }
@@ -222,10 +201,10 @@ far_ends_hear(void)
 	static _Alignas(8) unsigned char body[IPC_BODY_MAX];
 	struct ipc_header header;
 
-	while (far_receive(far_control, &header, body))
+	while (far_receive(far_control, MSG_ROLE_CONTROL, &header, body))
 		control_hears(&header, body);
 	for (unsigned int i = 0; i < GATEWAYS; i++)
-		while (far_receive(far_gateways[i], &header, body))
+		while (far_receive(far_gateways[i], MSG_ROLE_GATEWAY, &header, body))
 			gateway_hears(i, &header, body);
 }
 
@@ -239,14 +218,13 @@ role_of(unsigned int who)
 
 /* A body as an honest child would send it. */
 static uint32_t
-body_make(uint16_t type, unsigned int gateway, unsigned char body[IPC_BODY_MAX])
+body_make(enum msg_role role, uint16_t type, unsigned int gateway, unsigned char body[IPC_BODY_MAX])
 {
 	static const uint8_t four[4] = {93, 184, 216, 34};
 	struct msg_lease *lease = (void *)body;
 	struct msg_usage *usage = (void *)body;
 	struct msg_leases_done *leases = (void *)body;
-	size_t fds;
-	uint32_t size = msg_size(type, &fds);
+	const struct msg_row *row = msg_row_find(type, role, MSG_ROLE_KEEPER);
 
 	memset(body, 0, IPC_BODY_MAX);
 	switch (type) {
@@ -280,7 +258,7 @@ body_make(uint16_t type, unsigned int gateway, unsigned char body[IPC_BODY_MAX])
 	default: /* zeros will do */
 		break;
 	}
-	return size;
+	return row == NULL ? 0 : row->size;
 }
 
 static void
@@ -325,17 +303,17 @@ static bool
 hand_over(struct keeper_role *role, struct ipc_message *message, const unsigned char *body)
 {
 	void *exact = malloc(message->header.size == 0 ? 1 : message->header.size);
-	size_t fds;
+	const struct msg_row *row = msg_row_find(message->header.type, role->kind, MSG_ROLE_KEEPER);
+	size_t fds = row == NULL ? 0 : row->fds;
 	bool good;
 
 	must(exact != NULL);
 	memcpy(exact, body, message->header.size);
 	message->body = exact;
-	msg_size(message->header.type, &fds);
 	message->header.fd_count = (uint16_t)fds;
 	for (size_t i = 0; i < fds; i++)
 		message->fds[i] = fcntl(snapshot_fd, F_DUPFD_CLOEXEC, 0);
-	good = keeper_message_handler(&role->ipc, message);
+	good = ipc_take(&role->ipc, message);
 	for (size_t i = 0; i < fds; i++)
 		if (message->fds[i] >= 0)
 			close(message->fds[i]);
@@ -357,7 +335,7 @@ send_one(struct reader *r, uint64_t number)
 	bool good;
 
 	gateway = role->kind == MSG_ROLE_GATEWAY ? role->index : who / 4 % GATEWAYS;
-	message.header.size = body_make(type, gateway, body);
+	message.header.size = body_make(role->kind, type, gateway, body);
 	body_patch(body, r);
 	if (longer > 0 || message.header.size >= (uint32_t)-longer)
 		message.header.size += (uint32_t)longer;
@@ -365,7 +343,7 @@ send_one(struct reader *r, uint64_t number)
 		return;
 	if (open != NULL && open->count > 0 && tag < 0x80)
 		message.header.tag = open->tags[tag % open->count];
-	if (role->kind == MSG_ROLE_CONTROL && answer_type(type) != 0)
+	if (role->kind == MSG_ROLE_CONTROL && msg_answer_type(type) != 0)
 		tags_add(&asked, number, type);
 	good = hand_over(role, &message, body);
 	far_ends_hear();

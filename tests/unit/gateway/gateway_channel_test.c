@@ -59,9 +59,11 @@ peer_broken(struct ipc *ipc, const char *why)
 }
 
 static void
-peer_open(struct peer *peer, int fd)
+peer_open(struct peer *peer, enum msg_role self, enum msg_role other, int fd)
 {
 	memset(peer, 0, sizeof(*peer));
+	peer->ipc.self = (uint8_t)self;
+	peer->ipc.peer = (uint8_t)other;
 	peer->in_order = true;
 	peer->fd = -1;
 	peer->ipc.message_handler = peer_message;
@@ -95,16 +97,16 @@ teardown(void **state)
 static void
 a_full_socket_queues_and_keeps_order(void **state)
 {
-	static unsigned char body[2000];
+	static const struct record record = {.kind = RECORD_EVENT};
 	struct peer a, b;
 	int fds[2];
 
 	(void)state;
 	assert_int_equal(ipc_pair(fds), 0);
-	peer_open(&a, fds[0]);
-	peer_open(&b, fds[1]);
+	peer_open(&a, MSG_ROLE_SENDER, MSG_ROLE_AUDITOR, fds[0]);
+	peer_open(&b, MSG_ROLE_AUDITOR, MSG_ROLE_SENDER, fds[1]);
 	for (uint64_t i = 1; i <= MANY; i++)
-		assert_int_equal(ipc_send(&a.ipc, MSG_RECORD, i, body, sizeof(body), NULL, 0), 0);
+		assert_int_equal(ipc_send(&a.ipc, MSG_RECORD, i, &record, record_size(RECORD_EVENT), NULL, 0), 0);
 	assert_true(a.ipc.queue_len > 0); /* or the test tests nothing */
 	rounds(MANY);
 	assert_int_equal(b.messages, MANY);
@@ -119,7 +121,8 @@ a_full_socket_queues_and_keeps_order(void **state)
 static void
 descriptors_travel_even_through_the_queue(void **state)
 {
-	static unsigned char body[IPC_BODY_MAX];
+	static const struct msg_leases_done leases;
+	struct msg_channel channel = {.role = MSG_ROLE_AUDITOR};
 	struct peer a, b;
 	int fds[2], pipe_fds[2];
 	char c;
@@ -127,11 +130,11 @@ descriptors_travel_even_through_the_queue(void **state)
 	(void)state;
 	assert_int_equal(ipc_pair(fds), 0);
 	assert_int_equal(pipe(pipe_fds), 0);
-	peer_open(&a, fds[0]);
-	peer_open(&b, fds[1]);
+	peer_open(&a, MSG_ROLE_KEEPER, MSG_ROLE_CONTROL, fds[0]);
+	peer_open(&b, MSG_ROLE_CONTROL, MSG_ROLE_KEEPER, fds[1]);
 	while (a.ipc.queue_len < 2)
-		assert_int_equal(ipc_send(&a.ipc, MSG_RECORD, 0, body, sizeof(body), NULL, 0), 0);
-	assert_int_equal(ipc_send(&a.ipc, MSG_CHANNEL, 0, body, 16, &pipe_fds[1], 1), 0);
+		assert_int_equal(ipc_send(&a.ipc, MSG_LEASES_DONE, 0, &leases, sizeof(leases), NULL, 0), 0);
+	assert_int_equal(ipc_send(&a.ipc, MSG_CHANNEL, 0, &channel, sizeof(channel), &pipe_fds[1], 1), 0);
 	close(pipe_fds[1]);
 	rounds(200);
 	assert_true(b.fd >= 0);
@@ -145,10 +148,33 @@ descriptors_travel_even_through_the_queue(void **state)
 	ipc_close(&b.ipc);
 }
 
+/* One message, unchecked. */
+static void
+raw_send(int fd, uint16_t type, const void *body, uint32_t size, const int *fds, size_t fd_count)
+{
+	struct ipc_header header = {.type = type, .fd_count = (uint16_t)fd_count, .size = size};
+	struct iovec iov[2] = {
+	    {.iov_base = &header, .iov_len = sizeof(header)}, {.iov_base = (void *)(uintptr_t)body, .iov_len = size}};
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * IPC_FDS_MAX)] = {0};
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
+
+	if (fd_count > 0) {
+		struct cmsghdr *cmsg = (struct cmsghdr *)control;
+
+		msg.msg_control = control;
+		msg.msg_controllen = CMSG_SPACE(sizeof(int) * fd_count);
+		*cmsg = (struct cmsghdr){
+		    .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int) * fd_count)};
+		memcpy(CMSG_DATA(cmsg), fds, sizeof(int) * fd_count);
+	}
+	assert_int_equal(sendmsg(fd, &msg, 0), sizeof(header) + size);
+}
+
 static void
 a_malformed_message_closes_the_channel_and_leaks_no_descriptor(void **state)
 {
-	struct ipc_header header = {.type = MSG_READY, .size = 4};
+	struct ipc_header header = {.type = MSG_SHUTDOWN, .size = 4};
+	struct msg_channel channel = {.role = MSG_ROLE_AUDITOR};
 	struct peer b;
 	int fds[2], pipe_fds[2];
 	char c;
@@ -156,7 +182,7 @@ a_malformed_message_closes_the_channel_and_leaks_no_descriptor(void **state)
 	(void)state;
 	/* A header that promises more than comes. */
 	assert_int_equal(ipc_pair(fds), 0);
-	peer_open(&b, fds[1]);
+	peer_open(&b, MSG_ROLE_GATEWAY, MSG_ROLE_KEEPER, fds[1]);
 	assert_int_equal(send(fds[0], &header, sizeof(header), 0), sizeof(header));
 	rounds(1);
 	assert_int_equal(b.broken, 1);
@@ -167,16 +193,59 @@ a_malformed_message_closes_the_channel_and_leaks_no_descriptor(void **state)
 
 	assert_int_equal(ipc_pair(fds), 0);
 	assert_int_equal(pipe(pipe_fds), 0);
-	peer_open(&a, fds[0]);
-	peer_open(&b, fds[1]);
+	peer_open(&a, MSG_ROLE_KEEPER, MSG_ROLE_GATEWAY, fds[0]);
+	peer_open(&b, MSG_ROLE_GATEWAY, MSG_ROLE_KEEPER, fds[1]);
 	b.refuse = true;
-	assert_int_equal(ipc_send(&a.ipc, MSG_CHANNEL, 0, &header, sizeof(header), &pipe_fds[1], 1), 0);
+	assert_int_equal(ipc_send(&a.ipc, MSG_CHANNEL, 0, &channel, sizeof(channel), &pipe_fds[1], 1), 0);
 	close(pipe_fds[1]);
 	rounds(2);
 	assert_int_equal(b.broken, 1);
 	assert_int_equal(a.broken, 1);
 	assert_int_equal(read(pipe_fds[0], &c, 1), 0);
 	close(pipe_fds[0]);
+}
+
+/* The table is asked at both ends: nothing that is not in it leaves, and what arrives all the same meets no handler. */
+static void
+a_message_that_is_not_in_the_table_goes_nowhere(void **state)
+{
+	struct msg_policy policy = {.id = 1};
+	const struct {
+		uint16_t type;
+		uint32_t size;
+		size_t fd_count;
+	} wrong[] = {{MSG_POLICY, sizeof(policy) - 1, 1}, {MSG_POLICY, sizeof(policy), 0},
+	    {MSG_POLICY, sizeof(policy), 2}, {MSG_ATTACHED, sizeof(policy), 1}, {MSG_TYPE_MAX, sizeof(policy), 1},
+	    {0, 0, 0}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		int fds[2], pipe_fds[2], sent[2];
+		struct peer a, b;
+		char c;
+
+		assert_int_equal(ipc_pair(fds), 0);
+		assert_int_equal(pipe(pipe_fds), 0);
+		sent[0] = sent[1] = pipe_fds[1];
+		peer_open(&a, MSG_ROLE_KEEPER, MSG_ROLE_GATEWAY, fds[0]);
+		peer_open(&b, MSG_ROLE_GATEWAY, MSG_ROLE_KEEPER, fds[1]);
+		assert_int_equal(
+		    ipc_send(&a.ipc, wrong[i].type, 0, &policy, wrong[i].size, sent, wrong[i].fd_count), -EPROTO);
+		rounds(2);
+		assert_int_equal(a.broken + b.broken, 2);
+		assert_int_equal(b.messages, 0);
+		/* One that does not check what it sends. */
+		assert_int_equal(ipc_pair(fds), 0);
+		peer_open(&b, MSG_ROLE_GATEWAY, MSG_ROLE_KEEPER, fds[1]);
+		raw_send(fds[0], wrong[i].type, &policy, wrong[i].size, sent, wrong[i].fd_count);
+		close(pipe_fds[1]);
+		rounds(2);
+		assert_int_equal(b.broken, 1);
+		assert_int_equal(b.messages, 0);
+		assert_int_equal(read(pipe_fds[0], &c, 1), 0); /* no copy was left open */
+		close(pipe_fds[0]);
+		close(fds[0]);
+	}
 }
 
 static unsigned int durable_calls;
@@ -212,7 +281,7 @@ case_F_22_records_wait_for_an_auditor_that_cannot_write(void **state)
 	recorder_init(&recorder, loop, 77);
 	assert_false(recorder_ready(&recorder)); /* nobody to write */
 	assert_int_equal(ipc_pair(fds), 0);
-	peer_open(&auditor, fds[1]);
+	peer_open(&auditor, MSG_ROLE_AUDITOR, MSG_ROLE_SENDER, fds[1]);
 	assert_int_equal(recorder_connect(&recorder, fds[0], 77), 0);
 	assert_true(recorder_ready(&recorder));
 	assert_int_equal(recorder_id(&recorder) >> 31, 77);
@@ -236,7 +305,7 @@ case_F_22_records_wait_for_an_auditor_that_cannot_write(void **state)
 	rounds(2);
 	assert_false(recorder_ready(&recorder));
 	assert_int_equal(ipc_pair(fds), 0);
-	peer_open(&auditor, fds[1]);
+	peer_open(&auditor, MSG_ROLE_AUDITOR, MSG_ROLE_SENDER, fds[1]);
 	assert_int_equal(recorder_connect(&recorder, fds[0], 77), 0);
 	rounds(3);
 	assert_int_equal(auditor.messages, 2);
@@ -284,7 +353,7 @@ a_backlog_larger_than_the_channel_goes_out_once_and_in_order(void **state)
 	for (int i = 1; i <= BACKLOG; i++)
 		assert_int_equal(recorder_send(&recorder, &record, i == BACKLOG ? &wait : NULL), 0);
 	assert_int_equal(ipc_pair(fds), 0);
-	peer_open(&auditor, fds[1]);
+	peer_open(&auditor, MSG_ROLE_AUDITOR, MSG_ROLE_SENDER, fds[1]);
 	assert_int_equal(recorder_connect(&recorder, fds[0], 77), 0);
 	for (int i = 0; i < 10 * BACKLOG && idle < 10; i++) {
 		rounds(1);
@@ -311,16 +380,16 @@ a_backlog_larger_than_the_channel_goes_out_once_and_in_order(void **state)
 static void
 a_channel_that_overflows_breaks(void **state)
 {
-	static unsigned char body[64];
+	static const struct record record = {.kind = RECORD_GAP};
 	struct peer a, b;
 	int fds[2], rc = 0;
 
 	(void)state;
 	assert_int_equal(ipc_pair(fds), 0);
-	peer_open(&a, fds[0]);
-	peer_open(&b, fds[1]);
+	peer_open(&a, MSG_ROLE_SENDER, MSG_ROLE_AUDITOR, fds[0]);
+	peer_open(&b, MSG_ROLE_AUDITOR, MSG_ROLE_SENDER, fds[1]);
 	for (int i = 0; rc == 0 && i < 4 * IPC_QUEUE_MAX; i++)
-		rc = ipc_send(&a.ipc, MSG_RECORD, 0, body, sizeof(body), NULL, 0);
+		rc = ipc_send(&a.ipc, MSG_RECORD, 0, &record, record_size(RECORD_GAP), NULL, 0);
 	assert_int_equal(rc, -ENOBUFS);
 	rounds(2);
 	assert_int_equal(a.broken, 1);
@@ -358,7 +427,10 @@ keeper_says(struct peer *keeper, uint64_t tag, enum error_code code)
 static void
 answers_find_their_request(void **state)
 {
-	struct link link = {.ipc.message_handler = link_message, .ipc.broken_handler = peer_broken};
+	struct link link = {.ipc = {.self = MSG_ROLE_GATEWAY,
+				.peer = MSG_ROLE_KEEPER,
+				.message_handler = link_message,
+				.broken_handler = peer_broken}};
 	struct link_request requests[3] = {
 	    {.handler = link_handler}, {.handler = link_handler}, {.handler = link_handler}};
 	struct tap_lease lease = {.proto = 6, .port = 443};
@@ -367,7 +439,7 @@ answers_find_their_request(void **state)
 
 	(void)state;
 	assert_int_equal(ipc_pair(fds), 0);
-	peer_open(&keeper, fds[1]);
+	peer_open(&keeper, MSG_ROLE_KEEPER, MSG_ROLE_GATEWAY, fds[1]);
 	assert_int_equal(ipc_open(&link.ipc, loop, fds[0]), 0);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(link_lease_add(&link, &requests[i], 5, &lease, 1, 60), 0);
@@ -439,16 +511,16 @@ static bool
 peer_fds_lost(struct ipc *ipc, const struct ipc_message *message)
 {
 	(void)ipc;
-	assert_int_equal(message->header.type, MSG_POLICY);
+	assert_int_equal(message->header.type, MSG_SANDBOX_ADD);
 	assert_int_equal(message->header.tag, 7);
-	assert_int_equal(message->header.fd_count, 3);
+	assert_int_equal(message->header.fd_count, TAP_SOCKET_MAX + 1);
 	for (size_t i = 0; i < IPC_FDS_MAX; i++)
 		assert_int_equal(message->fds[i], -1);
 	lost_messages++;
 	return true;
 }
 
-/* With room for none or one of three descriptors: the message is refused, the channel lives, and none stays open. */
+/* With room for none or one of the descriptors: the message is refused, the channel lives, and none stays open. */
 static void
 case_F_20_a_receiver_without_descriptors(void **state)
 {
@@ -457,15 +529,17 @@ case_F_20_a_receiver_without_descriptors(void **state)
 		for (int spare = 0; spare < 2; spare++) {
 			struct rlimit before, few;
 			struct peer a, b;
-			int fds[2], sent[3] = {0, 0, 0}, top;
+			struct msg_sandbox_add add = {.id = 1};
+			int fds[2], sent[TAP_SOCKET_MAX + 1] = {0}, top;
 
 			assert_int_equal(ipc_pair(fds), 0);
-			peer_open(&a, fds[0]);
-			peer_open(&b, fds[1]);
+			peer_open(&a, MSG_ROLE_KEEPER, MSG_ROLE_GATEWAY, fds[0]);
+			peer_open(&b, MSG_ROLE_GATEWAY, MSG_ROLE_KEEPER, fds[1]);
 			if (handled)
 				b.ipc.fds_lost_handler = peer_fds_lost;
 			lost_messages = 0;
-			assert_int_equal(ipc_send(&a.ipc, MSG_POLICY, 7, NULL, 0, sent, 3), 0);
+			assert_int_equal(
+			    ipc_send(&a.ipc, MSG_SANDBOX_ADD, 7, &add, sizeof(add), sent, TAP_SOCKET_MAX + 1), 0);
 			top = dup(0);
 			close(top);
 			assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -494,6 +568,7 @@ main(void)
 	    cmocka_unit_test_setup_teardown(descriptors_travel_even_through_the_queue, setup, teardown),
 	    cmocka_unit_test_setup_teardown(
 		a_malformed_message_closes_the_channel_and_leaks_no_descriptor, setup, teardown),
+	    cmocka_unit_test_setup_teardown(a_message_that_is_not_in_the_table_goes_nowhere, setup, teardown),
 	    cmocka_unit_test_setup_teardown(case_F_20_a_receiver_without_descriptors, setup, teardown),
 	    cmocka_unit_test_setup_teardown(case_F_22_records_wait_for_an_auditor_that_cannot_write, setup, teardown),
 	    cmocka_unit_test_setup_teardown(

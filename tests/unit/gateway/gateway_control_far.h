@@ -114,10 +114,7 @@ far_keeper_handler(struct ipc *ipc, struct ipc_message *message)
 {
 	struct far *far = loop_owner(ipc, struct far, keeper);
 	struct msg_status status;
-	size_t fds;
 
-	assert_int_equal(message->header.size, msg_size(message->header.type, &fds));
-	assert_int_equal(message->header.fd_count, fds);
 	switch (message->header.type) {
 	case MSG_READY:
 		far->ready = true;
@@ -221,8 +218,11 @@ far_channel(struct far *far, enum msg_role role, int fd)
 }
 
 static inline void
-far_open(struct far *far, struct ipc *ipc, bool (*handler)(struct ipc *ipc, struct ipc_message *message), int fd)
+far_open(struct far *far, struct ipc *ipc, enum msg_role self, enum msg_role peer,
+    bool (*handler)(struct ipc *ipc, struct ipc_message *message), int fd)
 {
+	ipc->self = (uint8_t)self;
+	ipc->peer = (uint8_t)peer;
 	ipc->message_handler = handler;
 	ipc->broken_handler = far_broken_handler;
 	assert_int_equal(ipc_open(ipc, far->loop, fd), 0);
@@ -255,8 +255,8 @@ far_start(struct far *far)
 		exit(control_run(&far->options));
 	}
 	close(keeper[1]);
-	far_open(far, &far->keeper, far_keeper_handler, keeper[0]);
-	far_open(far, &far->auditor, far_auditor_handler, auditor[0]);
+	far_open(far, &far->keeper, MSG_ROLE_KEEPER, MSG_ROLE_CONTROL, far_keeper_handler, keeper[0]);
+	far_open(far, &far->auditor, MSG_ROLE_AUDITOR, MSG_ROLE_SENDER, far_auditor_handler, auditor[0]);
 	far_wait(far, far_is_ready);
 	far_socket_path(far, &sun);
 	unlink(sun.sun_path);

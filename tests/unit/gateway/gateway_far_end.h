@@ -71,7 +71,7 @@ far_end_keeper_handler(struct ipc *ipc, struct ipc_message *message)
 		return true;
 	}
 	if (message->header.type == MSG_USAGE) {
-		assert_true(msg_usage_valid(message->body, message->header.size));
+		assert_true(msg_usage_valid(message->body));
 		assert_true(usage_table_take(&far->usage, message->body) > 0);
 		return true;
 	}
@@ -107,9 +107,11 @@ far_end_broken_handler(struct ipc *ipc, const char *why)
 }
 
 static inline void
-far_end_open(
-    struct far_end *far, struct ipc *ipc, bool (*handler)(struct ipc *ipc, struct ipc_message *message), int fd)
+far_end_open(struct far_end *far, struct ipc *ipc, enum msg_role self, enum msg_role peer,
+    bool (*handler)(struct ipc *ipc, struct ipc_message *message), int fd)
 {
+	ipc->self = (uint8_t)self;
+	ipc->peer = (uint8_t)peer;
 	ipc->message_handler = handler;
 	ipc->broken_handler = far_end_broken_handler;
 	assert_int_equal(ipc_open(ipc, far->gateway.loop, fd), 0);
@@ -122,7 +124,7 @@ far_end_auditor(struct far_end *far)
 	int fds[2];
 
 	assert_int_equal(ipc_pair(fds), 0);
-	far_end_open(far, &far->auditor, far_end_auditor_handler, fds[1]);
+	far_end_open(far, &far->auditor, MSG_ROLE_AUDITOR, MSG_ROLE_SENDER, far_end_auditor_handler, fds[1]);
 	assert_int_equal(recorder_connect(&far->gateway.recorder, fds[0], 1), 0);
 }
 
@@ -145,8 +147,8 @@ far_end_new(void)
 	recorder_init(&far->gateway.recorder, far->gateway.loop, 1);
 	far_end_auditor(far);
 	assert_int_equal(ipc_pair(fds), 0);
-	far_end_open(far, &far->keeper, far_end_keeper_handler, fds[1]);
-	far_end_open(far, &far->gateway.link.ipc, far_end_link_handler, fds[0]);
+	far_end_open(far, &far->keeper, MSG_ROLE_KEEPER, MSG_ROLE_GATEWAY, far_end_keeper_handler, fds[1]);
+	far_end_open(far, &far->gateway.link.ipc, MSG_ROLE_GATEWAY, MSG_ROLE_KEEPER, far_end_link_handler, fds[0]);
 	return far;
 }
 

@@ -344,10 +344,13 @@ the_log_has_no_more_unsealed_than_there_is(void **state)
 static bool
 keeper_takes(enum msg_role kind, bool ready, uint16_t type, const void *body, uint32_t size)
 {
-	struct keeper_role role = {.kind = kind, .ready = ready, .index = 1};
+	struct keeper_role role = {.kind = kind,
+	    .ready = ready,
+	    .index = 1,
+	    .ipc = {.self = MSG_ROLE_KEEPER, .peer = (uint8_t)kind, .message_handler = keeper_message_handler}};
 	struct ipc_message message = {.header = {.type = type, .size = size}, .body = body};
 
-	return keeper_message_handler(&role.ipc, &message);
+	return ipc_take(&role.ipc, &message);
 }
 
 static void

@@ -114,6 +114,8 @@ setup(void **state)
 	memset(&keeper, 0, sizeof(keeper));
 	gateway.loop = loop_new();
 	assert_int_equal(ipc_pair(fds), 0);
+	gateway.link.ipc.self = keeper.ipc.peer = MSG_ROLE_GATEWAY;
+	gateway.link.ipc.peer = keeper.ipc.self = MSG_ROLE_KEEPER;
 	gateway.link.ipc.message_handler = keeper.ipc.message_handler = keeper_handler;
 	gateway.link.ipc.broken_handler = keeper.ipc.broken_handler = broken_handler;
 	assert_int_equal(ipc_open(&gateway.link.ipc, gateway.loop, fds[0]), 0);
