@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* posternd: parse the options, then be the keeper, or the role that the keeper re-executed us for. */
 #include "base/log.h"
+#include "gateway/control/control.h"
 #include "gateway/shared/options.h"
 #include "tap/tap.h"
 

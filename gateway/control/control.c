@@ -1,38 +1,95 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The control role: its start, its channel to the keeper, its end. See control.h for how it works. */
+/* The control role: its routes, its start, its channel to the keeper, its end. See control_role.h for how it works. */
 #include "gateway/control/control.h"
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "gateway/shared/confine.h"
+#include "gateway/control/control_attach.h"
+#include "gateway/control/control_compile.h"
+#include "gateway/control/control_explain.h"
+#include "gateway/control/control_json.h"
+#include "gateway/control/control_mark.h"
+#include "gateway/control/control_metrics.h"
+#include "gateway/control/control_policy.h"
+#include "gateway/control/control_record.h"
+#include "gateway/control/control_restore.h"
+#include "gateway/control/control_show.h"
 #include "gateway/control/control_state.h"
+#include "gateway/control/control_usage.h"
+#include "gateway/shared/confine.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* While stopping: how often the recorder is asked whether it is done. */
 #define CONTROL_STOP_STEP_MS 20
+/* On shutdown, how long records may take to become durable. */
+#define CONTROL_STOP_MS 2000
+/* Requests wait for the restore after a start, but no longer than this: then they see sandboxes "restoring". */
+#define CONTROL_RESTORE_HOLD_MS 5000
+/* Request bodies, and those that carry a policy's text (its quotes and line ends are escaped in JSON). */
+#define CONTROL_BODY_MAX (1u << 20)
+#define CONTROL_POLICY_BODY_MAX (POLICY_FILE_MAX + (4u << 20))
+
+/* The API; configs/openapi.yaml describes it. */
+static const struct control_route control_routes[] = {
+    {"GET", "/metrics", 0, false, control_metrics_start},
+    {"GET", "/v1/status", 0, false, control_show_status_start},
+    {"GET", "/v1/sandboxes", 0, false, control_show_list_start},
+    {"POST", "/v1/sandboxes", CONTROL_POLICY_BODY_MAX, true, control_attach_start},
+    {"GET", "/v1/sandboxes/*", 0, false, control_show_start},
+    {"DELETE", "/v1/sandboxes/*", 0, true, control_attach_detach_start},
+    {"POST", "/v1/sandboxes/*/rules", CONTROL_BODY_MAX, true, control_policy_edit_start},
+    {"DELETE", "/v1/sandboxes/*/rules", CONTROL_BODY_MAX, true, control_policy_revoke_start},
+    {"PUT", "/v1/sandboxes/*/policy", CONTROL_POLICY_BODY_MAX, true, control_policy_replace_start},
+    {"POST", "/v1/sandboxes/*/marks", CONTROL_BODY_MAX, false, control_mark_start},
+    {"POST", "/v1/sandboxes/*/test", CONTROL_BODY_MAX, false, control_explain_start},
+    {NULL, NULL, 0, false, NULL},
+};
+
+/* Starts the job of a complete request. A request that names its sandbox in the body is queued by that name; the job
+ * checks the rest of the body. */
+static void
+control_dispatch(struct control_request *request)
+{
+	const struct control_route *route = request->route;
+	const char *name = request->name;
+	struct error err = {0};
+	json_t *body = NULL;
+
+	if (route->body_max > 0)
+		body = control_json_parse(request->body == NULL ? "" : request->body, request->body_len, &err);
+	if (body != NULL && route->changes && name[0] == '\0') {
+		name = json_string_value(json_object_get(body, "name"));
+		if (name == NULL || name[0] == '\0' || strlen(name) >= TAP_NAME_MAX)
+			error_set(&err, ERROR_USAGE, "\"name\" must be a string of 1 to %d bytes", TAP_NAME_MAX - 1);
+	}
+	if (err.code != ERROR_NONE)
+		control_http_answer_error(request, &err);
+	else
+		control_job_submit(request->control, request, route->changes ? name : "", body, route->start);
+	json_decref(body);
+}
 
 static void
-control_serve(struct loop_timer *timer)
+control_serve(struct control *control)
 {
-	struct control *control = loop_owner(timer, struct control, serve_timer);
 	struct error err;
 
-	loop_timer_stop(control->loop, timer);
-	if (control->http == NULL && !control->stopping && control_http_start(control, &err) < 0)
+	loop_timer_stop(control->loop, &control->serve_timer);
+	if (control->http == NULL && !control->stopping &&
+	    control_http_start(control, control_routes, control_dispatch, &err) < 0)
 		log_fatalx("%s", err.text);
 }
 
-void
-control_restored(struct control *control)
+static void
+control_serve_handler(struct loop_timer *timer)
 {
-	control_serve(&control->serve_timer);
+	control_serve(loop_owner(timer, struct control, serve_timer));
 }
 
-/* Work begins when both the listener and a way to record what people do are there. */
+/* Work begins when both the listener and a way to record events are there. */
 static void
 control_begin(struct control *control)
 {
@@ -41,10 +98,10 @@ control_begin(struct control *control)
 	if (control->restored || control->listen_fd < 0 || !control->auditor_known || control->stopping)
 		return;
 	control->restored = true;
-	control->serve_timer.handler = control_serve;
+	control->serve_timer.handler = control_serve_handler;
 	if (loop_timer_set(control->loop, &control->serve_timer, CONTROL_RESTORE_HOLD_MS) < 0)
 		log_fatalx("out of memory");
-	if (control_restore(control, &err) < 0)
+	if (control_restore(control, control_serve, &err) < 0)
 		log_fatalx("%s", err.text);
 }
 
@@ -55,8 +112,8 @@ control_introduce(struct control_sandbox *sandbox, void *context)
 		control_record_sandbox(context, sandbox);
 }
 
-/* The log may be a new one, in place of one that was lost: it must know the sandboxes that its rows are about. For one
- * that knows them this changes nothing. */
+/* The log may be a new one, in place of one that was lost: it must know the sandboxes that its rows are about. A log that
+ * knows them stays as it is. */
 static void
 control_resumed_handler(struct recorder *recorder)
 {
@@ -99,7 +156,7 @@ control_stop_step(struct loop_timer *timer)
 		loop_timer_set(control->loop, timer, CONTROL_STOP_STEP_MS);
 }
 
-/* What is half done stays on disk as it is; the next start settles it. */
+/* Unfinished changes stay on disk as they are; the next start settles them. */
 static bool
 control_shutdown(struct control *control, struct ipc_message *message)
 {
@@ -109,6 +166,7 @@ control_shutdown(struct control *control, struct ipc_message *message)
 	control->stopping = true;
 	control->stop_deadline_ms = clock_mono_ms() + CONTROL_STOP_MS;
 	control_usage_flush(control);
+	control_job_forget_requests(control);
 	control_http_stop(control);
 	control->stop_timer.handler = control_stop_step;
 	control_stop_step(&control->stop_timer);
@@ -170,12 +228,12 @@ control_run(const struct options *options)
 	log_init("control");
 	control.options = options;
 	control.listen_fd = control.http_source.fd = -1;
-	control.last_tag = options->epoch << 32; /* an answer to control before this one is not taken for one of ours */
+	control.last_tag = options->epoch << 32; /* no tag is one of the role before this one */
 	control.loop = loop_new();
 	if (control.loop == NULL)
 		log_fatal("event loop");
 	if (route_open(&control.route) < 0)
-		log_warnx("no route socket: a test will not know the host's own addresses");
+		log_warnx("no route socket: a test does not know the host's own addresses");
 	if (options_open_geo(options, &control.geo, &err) < 0)
 		log_fatalx("%s", err.text);
 	recorder_init(&control.recorder, control.loop, options->epoch);
@@ -183,7 +241,7 @@ control_run(const struct options *options)
 	confine_identity(options->control_uid, options->group_gid);
 	if (control_state_open(options->state_dir, &control.state_fd, &err) < 0)
 		log_fatalx("%s", err.text);
-	if (control_policy_setup(&control, &err) < 0)
+	if (control_compile_setup(&control, &err) < 0)
 		log_fatalx("%s", err.text);
 	confine_syscalls("control");
 	control.keeper.self = MSG_ROLE_CONTROL;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Sandboxes come and go: attach and detach, each on disk first and then in the kernel, and undone when a step fails. */
-#include "gateway/control/control.h"
+/* Attach and detach are each written to disk first and then done in the kernel, and undone when a step fails. */
+#include "gateway/control/control_attach.h"
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "gateway/control/control_compile.h"
 #include "gateway/control/control_config.h"
-#include "gateway/control/control_json.h"
-#include "gateway/control/control_labels.h"
+#include "gateway/control/control_edits.h"
+#include "gateway/control/control_ends.h"
+#include "gateway/control/control_record.h"
+#include "gateway/control/control_show.h"
 #include "gateway/control/control_state.h"
 
 #include <stdio.h>
@@ -41,15 +44,19 @@ control_attach_ask(struct control_job *job, const struct control_sandbox *sandbo
 	ask.gateway4 = config->gateway4;
 	ask.guest6 = config->guest6;
 	ask.gateway6 = config->gateway6;
-	/* Counts first: the keeper takes them for the sandbox that is attached next. */
+	/* Usage first: the keeper takes it for the sandbox that is attached next. */
 	if (usage_table_send(&sandbox->usage, &job->control->keeper, sandbox->id, "") < 0)
-		return error_set(err, ERROR_SYSTEM, "the keeper cannot be asked");
+		return error_set(err, ERROR_SYSTEM, "the keeper cannot be reached");
 	return control_job_ask(job, MSG_ATTACH, &ask, sizeof(ask), fd, handler, err);
 }
 
-void
-control_attach_take(struct control_sandbox *sandbox, const struct msg_attached *attached)
+int
+control_attach_take(
+    struct control *control, struct control_sandbox *sandbox, const struct msg_attached *attached, struct error *err)
 {
+	char *text;
+	int rc = 0;
+
 	snprintf(sandbox->netns, sizeof(sandbox->netns), "%.*s", MSG_PATH_MAX - 1, attached->netns);
 	snprintf(sandbox->config.ifname, sizeof(sandbox->config.ifname), "%.*s", (int)sizeof(attached->ifname) - 1,
 	    attached->ifname);
@@ -59,17 +66,10 @@ control_attach_take(struct control_sandbox *sandbox, const struct msg_attached *
 	sandbox->netns_ino = attached->netns_ino;
 	sandbox->attached = true;
 	sandbox->restoring = false;
-}
-
-int
-control_attachment_store(struct control *control, const struct control_sandbox *sandbox, struct error *err)
-{
-	char *text = control_attachment_format(sandbox);
-	int rc = 0;
-
+	text = control_config_format_attachment(sandbox);
 	if (text == NULL)
 		return error_set(err, ERROR_SYSTEM, "out of memory");
-	/* After a start all of them are as they were: to wait for the disk twice for each takes seconds. */
+	/* After a start it is there already, and waiting for the disk for each of thousands would take seconds. */
 	if (!control_state_holds(control->state_fd, sandbox->name, CONTROL_FILE_ATTACHMENT, text, strlen(text)))
 		rc = control_state_write(
 		    control->state_fd, sandbox->name, CONTROL_FILE_ATTACHMENT, text, strlen(text), err);
@@ -112,10 +112,10 @@ attach_read_body(struct control_job *job, struct control_sandbox *sandbox, struc
 
 	if (control_json_fields(job->body, fields, sizeof(fields) / sizeof(fields[0]), err) < 0 ||
 	    control_config_parse(&config, sandbox, err) < 0 ||
-	    control_parent_find(job->control, parent, sandbox, err) < 0)
+	    control_config_find_parent(job->control, parent, sandbox, err) < 0)
 		return -1;
 	if (policy != NULL) {
-		sandbox->policy_text = control_text_share(json_string_value(policy));
+		sandbox->policy_text = control_sandbox_share_text(json_string_value(policy));
 		if (sandbox->policy_text == NULL)
 			return error_set(err, ERROR_SYSTEM, "out of memory");
 	}
@@ -144,7 +144,7 @@ static int
 attach_store(struct control *control, const struct control_sandbox *sandbox, struct error *err)
 {
 	struct control_files files = {0};
-	char *attachment = control_attachment_format(sandbox), *edits = NULL;
+	char *attachment = control_config_format_attachment(sandbox), *edits = NULL;
 	int rc = 0;
 
 	if (sandbox->edits.rule_count > 0)
@@ -165,7 +165,7 @@ attach_store(struct control *control, const struct control_sandbox *sandbox, str
 	return rc;
 }
 
-/* It did not come about: no trace on disk, none in the kernel. */
+/* The attach failed: leave no trace on disk, and none in the kernel. */
 static void
 attach_undo(struct control_job *job, const struct control_sandbox *sandbox, bool in_kernel, const struct error *err)
 {
@@ -185,18 +185,16 @@ attach_undo(struct control_job *job, const struct control_sandbox *sandbox, bool
 static void
 attach_answer(struct control_job *job, const void *answer)
 {
-	const struct msg_attached *attached = answer;
 	struct control *control = job->control;
 	struct attach *attach = job->data;
 	struct control_sandbox *sandbox = attach->sandbox;
 	struct error err;
 
-	if (control_job_result(attached == NULL ? NULL : &attached->result, &err) < 0) {
-		attach_undo(job, sandbox, attached == NULL, &err);
+	if (control_job_result(answer, &err) < 0) {
+		attach_undo(job, sandbox, answer == NULL, &err);
 		return;
 	}
-	control_attach_take(sandbox, attached);
-	if (control_attachment_store(control, sandbox, &err) < 0) {
+	if (control_attach_take(control, sandbox, answer, &err) < 0) {
 		attach_undo(job, sandbox, true, &err);
 		return;
 	}
@@ -211,7 +209,7 @@ attach_answer(struct control_job *job, const void *answer)
 	    json_pack("{s:s, s:I, s:s, s:s}", "name", sandbox->name, "generation", (json_int_t)sandbox->generation,
 		"hash", sandbox->hash, "policy_file", sandbox->policy_file));
 	control_ends_begin(control, sandbox);
-	control_job_end(job, 201, control_sandbox_full(sandbox));
+	control_job_end(job, 201, control_show_sandbox(sandbox));
 }
 
 static int
@@ -228,9 +226,9 @@ attach_prepare(struct control_job *job, struct attach *attach, struct error *err
 	if (control->sandbox_count >= CONTROL_SANDBOXES_MAX)
 		return error_set(err, ERROR_LIMIT, "%d sandboxes are attached already", CONTROL_SANDBOXES_MAX);
 	sandbox->policy_applied_us = clock_real_us();
-	if (control_policy_compile(control, sandbox->policy_text, sandbox->policy_file, sandbox->policy_applied_us,
+	if (control_compile(control, sandbox->policy_text, sandbox->policy_file, sandbox->policy_applied_us,
 		&sandbox->edits, &attach->fd, &sandbox->snapshot, err) < 0 ||
-	    control_places_check(control, sandbox->snapshot, err) < 0)
+	    control_compile_check_places(control, sandbox->snapshot, err) < 0)
 		return -1;
 	snapshot_hash(sandbox->snapshot, sandbox->hash);
 	sandbox->generation = sandbox->last_generation = 1;
@@ -239,8 +237,8 @@ attach_prepare(struct control_job *job, struct attach *attach, struct error *err
 	return attach_store(control, sandbox, err);
 }
 
-static void
-attach_start(struct control_job *job)
+void
+control_attach_start(struct control_job *job)
 {
 	struct attach *attach = calloc(1, sizeof(*attach));
 	struct error err;
@@ -256,31 +254,16 @@ attach_start(struct control_job *job)
 		control_job_fail(job, &err);
 		return;
 	}
-	/* The row of the sandbox is there before anything that the gateways record about it. */
+	/* The log knows the sandbox before the gateways record anything about it. */
 	control_record_sandbox(job->control, attach->sandbox);
 	if (control_attach_ask(job, attach->sandbox, false, attach->fd, attach_answer, &err) < 0)
 		attach_undo(job, attach->sandbox, false, &err);
 }
 
-void
-control_attach_handler(struct control_request *request, json_t *body)
-{
-	const char *name = json_string_value(json_object_get(body, "name"));
-	struct error err;
-
-	/* Only what the job needs to be queued by; the rest is checked when its turn comes. */
-	if (name == NULL || name[0] == '\0' || strlen(name) >= TAP_NAME_MAX) {
-		error_set(&err, ERROR_USAGE, "\"name\" must be a string of 1 to %d bytes", TAP_NAME_MAX - 1);
-		control_answer_error(request, &err);
-		return;
-	}
-	control_job_submit(request->control, request, name, body, attach_start);
-}
-
 /* -- detach -------------------------------------------------------------------------------------------------------- */
 
 void
-control_detach_finish(
+control_attach_finish_detach(
     struct control *control, struct control_sandbox *sandbox, const struct control_peer *peer, const char *why)
 {
 	struct error err;
@@ -295,20 +278,14 @@ control_detach_finish(
 }
 
 static void
-detach_end(struct control_job *job, struct control_sandbox *sandbox)
-{
-	control_detach_finish(job->control, sandbox, &job->peer, NULL);
-	control_job_end(job, 200, json_pack("{s:s, s:b}", "name", job->name, "detached", 1));
-}
-
-static void
 detach_answer(struct control_job *job, const void *answer)
 {
 	struct control_sandbox *sandbox = control_sandbox_find(job->control, job->name);
 	struct error err, back;
 
 	if (control_job_result(answer, &err) == 0 || err.code == ERROR_NOT_FOUND) {
-		detach_end(job, sandbox);
+		control_attach_finish_detach(job->control, sandbox, &job->peer, NULL);
+		control_job_end(job, 200, json_pack("{s:s, s:b}", "name", job->name, "detached", 1));
 		return;
 	}
 	if (control_state_unretire(job->control->state_fd, job->name, &back) < 0)
@@ -316,25 +293,14 @@ detach_answer(struct control_job *job, const void *answer)
 	control_job_fail(job, &err);
 }
 
-/* By id; by name what could not be attached again after a start: the keeper may still hold it, or what is left of it.
- */
-static int
-detach_ask(struct control_job *job, const struct control_sandbox *sandbox, struct error *err)
-{
-	struct msg_sandbox by_id = {.id = sandbox->id};
-	struct msg_forget by_name = {.keep = 0};
-
-	if (sandbox->attached)
-		return control_job_ask(job, MSG_DETACH, &by_id, sizeof(by_id), -1, detach_answer, err);
-	memcpy(by_name.name, sandbox->name, sizeof(by_name.name));
-	return control_job_ask(job, MSG_FORGET, &by_name, sizeof(by_name), -1, detach_answer, err);
-}
-
-static void
-detach_start(struct control_job *job)
+void
+control_attach_detach_start(struct control_job *job)
 {
 	struct control_sandbox *sandbox = control_sandbox_find(job->control, job->name);
+	struct msg_forget by_name = {.keep = 0};
+	struct msg_sandbox by_id = {0};
 	struct error err = {0};
+	int rc;
 
 	if (sandbox == NULL)
 		error_set(&err, ERROR_NOT_FOUND, "no sandbox %s", job->name);
@@ -346,14 +312,14 @@ detach_start(struct control_job *job)
 		control_job_fail(job, &err);
 		return;
 	}
-	if (detach_ask(job, sandbox, &err) < 0) {
+	by_id.id = sandbox->id;
+	memcpy(by_name.name, sandbox->name, sizeof(by_name.name));
+	if (sandbox->attached)
+		rc = control_job_ask(job, MSG_DETACH, &by_id, sizeof(by_id), -1, detach_answer, &err);
+	else /* not attached again after a start: the keeper may still hold it, or a part of it */
+		rc = control_job_ask(job, MSG_FORGET, &by_name, sizeof(by_name), -1, detach_answer, &err);
+	if (rc < 0) {
 		control_state_unretire(job->control->state_fd, job->name, NULL);
 		control_job_fail(job, &err);
 	}
-}
-
-void
-control_detach_handler(struct control_request *request, json_t *body)
-{
-	control_job_submit(request->control, request, request->name, body, detach_start);
 }

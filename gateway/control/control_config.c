@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* How a sandbox is attached, as JSON: the members of POST /v1/sandboxes, which attachment.json repeats. */
+/* Labels and parent are for the log alone: nothing is decided by either. */
 #include "gateway/control/control_config.h"
 
-#include "gateway/control/control_json.h"
-#include "gateway/control/control_labels.h"
-
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* "[ADDR]/128" and NUL. */
 #define CONFIG_ADDR_MAX (ADDR_TEXT_MAX + 8)
+/* Instead of an IPv6 address: the sandbox has none, and the guest's IPv6 frames are refused. */
+#define CONFIG_NONE "none"
 
 static int
 config_kind(const json_t *value, struct tap_config *config, struct error *err)
@@ -97,7 +97,7 @@ config_guest(const json_t *value, const char *what, uint8_t family, struct addr 
 		return 0;
 	if (control_json_text(value, what, text, sizeof(text), err) < 0)
 		return -1;
-	if (family == 6 && strcmp(text, CONTROL_CONFIG_NONE) == 0) {
+	if (family == 6 && strcmp(text, CONFIG_NONE) == 0) {
 		*addr = *gateway = (struct addr){.family = 0};
 		*bits = 0;
 		return 0;
@@ -107,7 +107,7 @@ config_guest(const json_t *value, const char *what, uint8_t family, struct addr 
 	    sscanf(slash + 1, "%3u%c", &length, &end) != 1 || length < 1 || length > max ||
 	    !addr_parse(text, (size_t)(slash - text), &parsed) || parsed.family != family)
 		return error_set(err, ERROR_USAGE, "\"%s\" must be an IPv%u address with its prefix length, such as %s",
-		    what, family, family == 4 ? "172.16.0.2/30" : "fd00::2/64, or " CONTROL_CONFIG_NONE);
+		    what, family, family == 4 ? "172.16.0.2/30" : "fd00::2/64, or " CONFIG_NONE);
 	*addr = parsed;
 	*bits = (uint8_t)length;
 	*gateway = config_default_gateway(addr, *bits);
@@ -148,6 +148,105 @@ config_source(const struct control_config_json *json, struct control_sandbox *sa
 	return 0;
 }
 
+/* -- labels and parent --------------------------------------------------------------------------------------------- */
+
+/* Values are printable ASCII: labels are compared and joined by programs, and two that look alike should be alike. */
+static int
+labels_check(const char *key, const json_t *value, struct error *err)
+{
+	const char *text = json_string_value(value);
+	size_t len = strlen(key);
+
+	if (len == 0 || len > CONTROL_LABEL_KEY_MAX || strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789._/-") != len)
+		return error_set(err, ERROR_USAGE,
+		    "label '%.100s': a key is 1 to %d of a to z, digits, '.', '_', '/' and '-'", key,
+		    CONTROL_LABEL_KEY_MAX);
+	len = json_string_length(value);
+	if (text == NULL)
+		return error_set(err, ERROR_USAGE, "label '%s': its value must be a string", key);
+	if (len > CONTROL_LABEL_VALUE_MAX)
+		return error_set(
+		    err, ERROR_USAGE, "label '%s': its value is longer than %d bytes", key, CONTROL_LABEL_VALUE_MAX);
+	for (size_t i = 0; i < len; i++)
+		if (text[i] < 0x20 || text[i] > 0x7e)
+			return error_set(err, ERROR_USAGE, "label '%s': its value is not printable ASCII", key);
+	return 0;
+}
+
+int
+control_config_parse_labels(const json_t *labels, json_t **ret_labels, struct error *err)
+{
+	const char *key;
+	json_t *value, *copy;
+	char *text;
+	size_t len;
+
+	if (json_object_size(labels) == 0)
+		return 0;
+	if (json_object_size(labels) > CONTROL_LABELS_MAX)
+		return error_set(err, ERROR_USAGE, "more than %d labels", CONTROL_LABELS_MAX);
+	copy = json_deep_copy(labels);
+	json_object_foreach(copy, key, value)
+	{
+		if (labels_check(key, value, err) < 0) {
+			json_decref(copy);
+			return -1;
+		}
+	}
+	text = json_dumps(copy, JSON_COMPACT);
+	len = text == NULL ? 0 : strlen(text);
+	free(text);
+	if (len == 0 || len > CONTROL_LABELS_TEXT_MAX) {
+		json_decref(copy);
+		if (len == 0)
+			return error_set(err, ERROR_SYSTEM, "out of memory");
+		return error_set(
+		    err, ERROR_USAGE, "the labels are longer than %d bytes together", CONTROL_LABELS_TEXT_MAX);
+	}
+	*ret_labels = copy;
+	return 0;
+}
+
+int
+control_config_find_parent(
+    struct control *control, const json_t *value, struct control_sandbox *sandbox, struct error *err)
+{
+	char name[TAP_NAME_MAX] = "";
+	const struct control_sandbox *parent;
+
+	if (value == NULL)
+		return 0;
+	if (control_json_text(value, "parent", name, sizeof(name), err) < 0)
+		return -1;
+	parent = control_sandbox_find(control, name);
+	if (parent == NULL || parent->id == 0)
+		return error_set(err, ERROR_NOT_FOUND,
+		    "parent %s: no sandbox of this name is attached; attach clones while their parent is", name);
+	memcpy(sandbox->parent, parent->name, sizeof(sandbox->parent));
+	sandbox->parent_id = parent->id;
+	return 0;
+}
+
+/* The parent as stored: {"name","id"}; NULL: none. */
+static int
+config_parse_parent(json_t *object, struct control_sandbox *sandbox, struct error *err)
+{
+	json_t *name, *id;
+	const struct control_field fields[] = {
+	    {"name", JSON_STRING, true, &name},
+	    {"id", JSON_INTEGER, true, &id},
+	};
+
+	if (object == NULL)
+		return 0;
+	if (control_json_fields(object, fields, sizeof(fields) / sizeof(fields[0]), err) < 0 ||
+	    control_json_text(name, "parent", sandbox->parent, sizeof(sandbox->parent), err) < 0)
+		return -1;
+	if (!tap_config_name_valid(sandbox->parent, sizeof(sandbox->parent)))
+		return error_set(err, ERROR_USAGE, "\"parent\" holds no sandbox's name");
+	return control_json_integer(id, "parent's id", 1, INT64_MAX, &sandbox->parent_id, err);
+}
+
 int
 control_config_parse(const struct control_config_json *json, struct control_sandbox *sandbox, struct error *err)
 {
@@ -167,12 +266,100 @@ control_config_parse(const struct control_config_json *json, struct control_sand
 	    config_source(json, sandbox, err) < 0 ||
 	    control_json_text(
 		json->policy_file, "policy_file", sandbox->policy_file, sizeof(sandbox->policy_file), err) < 0 ||
-	    control_labels_parse(json->labels, &sandbox->labels, err) < 0)
+	    control_config_parse_labels(json->labels, &sandbox->labels, err) < 0)
 		return -1;
 	/* The keeper opens the container's namespace; here any descriptor stands for it. */
 	checked = *config;
 	checked.netns_fd = config->kind == TAP_KIND_NETNS ? 0 : -1;
 	return tap_config_check(&checked, err);
+}
+
+/* -- the answer and the stored form -------------------------------------------------------------------------------- */
+
+static void
+config_set_subnet(json_t *object, const char *key, const struct addr *addr, uint8_t bits)
+{
+	char text[ADDR_TEXT_MAX];
+
+	json_object_set_new(object, key,
+	    addr->family == 0 ? json_string(CONFIG_NONE) /* without the member it would be the default */
+			      : json_sprintf("%s/%u", addr_format(addr, text), (unsigned int)bits));
+}
+
+/* The members that the attach request, the stored form and the API's answers have in common. */
+static void
+config_format(json_t *object, const struct control_sandbox *sandbox)
+{
+	const struct tap_config *config = &sandbox->config;
+
+	json_object_set_new(object, "name", json_string(sandbox->name));
+	json_object_set_new(object, "kind", json_string(config->kind == TAP_KIND_TAP ? "tap" : "netns"));
+	control_json_set_text(object, "ifname", config->ifname);
+	if (config->kind == TAP_KIND_TAP && config->owner_uid != (uid_t)-1)
+		json_object_set_new(object, "owner", json_sprintf("%u:%u", config->owner_uid, config->owner_gid));
+	config_set_subnet(object, "guest_ip", &config->guest4, config->bits4);
+	control_json_set_addr(object, "gateway_ip", &config->gateway4);
+	config_set_subnet(object, "guest_ip6", &config->guest6, config->bits6);
+	control_json_set_addr(object, "gateway_ip6", &config->gateway6);
+	control_json_set_mac(object, "mac", config->guest_mac);
+	control_json_set_text(object, "netns", sandbox->netns_source);
+	if (sandbox->pid != 0)
+		json_object_set_new(object, "pid", json_integer(sandbox->pid));
+	control_json_set_text(object, "policy_file", sandbox->policy_file);
+	if (sandbox->labels != NULL)
+		json_object_set(object, "labels", sandbox->labels);
+	if (sandbox->parent[0] != '\0')
+		json_object_set_new(object, "parent",
+		    json_pack("{s:s, s:I}", "name", sandbox->parent, "id", (json_int_t)sandbox->parent_id));
+	json_object_set_new(object, "generation", json_integer(sandbox->generation));
+	json_object_set_new(object, "uid", json_integer(sandbox->uid));
+	json_object_set_new(object, "id", json_integer(sandbox->id));
+}
+
+json_t *
+control_config_summary(const struct control_sandbox *sandbox)
+{
+	json_t *object = json_object();
+
+	if (object == NULL)
+		return NULL;
+	json_object_set_new(object, "name", json_string(sandbox->name));
+	json_object_set_new(object, "id", json_integer(sandbox->id));
+	json_object_set_new(object, "state", json_string(control_sandbox_state(sandbox)));
+	control_json_set_text(object, "error", sandbox->error);
+	if (sandbox->id == 0)
+		return object;
+	config_format(object, sandbox);
+	control_json_set_time(object, "attached", sandbox->id);
+	json_object_del(object, "netns");
+	control_json_set_text(object, "container_netns", sandbox->netns_source);
+	json_object_set_new(object, "device", json_string(sandbox->config.ifname));
+	json_object_del(object, "ifname");
+	control_json_set_text(object, "netns", sandbox->netns);
+	json_object_set_new(object, "policy_hash", json_string(sandbox->hash));
+	json_object_set_new(object, "rules",
+	    json_integer(sandbox->snapshot == NULL ? 0 : (json_int_t)snapshot_rule_count(sandbox->snapshot)));
+	return object;
+}
+
+char *
+control_config_format_attachment(const struct control_sandbox *sandbox)
+{
+	json_t *object = json_object();
+	char *text;
+
+	if (object == NULL)
+		return NULL;
+	json_object_set_new(object, "version", json_integer(1));
+	config_format(object, sandbox);
+	json_object_set_new(object, "last_generation", json_integer(sandbox->last_generation));
+	json_object_set_new(object, "hash", json_string(sandbox->hash));
+	json_object_set_new(object, "policy_applied_us", json_integer(sandbox->policy_applied_us));
+	json_object_set_new(object, "netns_dev", json_integer((json_int_t)sandbox->netns_dev));
+	json_object_set_new(object, "netns_ino", json_integer((json_int_t)sandbox->netns_ino));
+	text = json_dumps(object, JSON_INDENT(2));
+	json_decref(object);
+	return text;
 }
 
 struct attachment_json {
@@ -229,13 +416,13 @@ attachment_read(json_t *object, struct control_sandbox *sandbox, struct error *e
 		return -1;
 	if (control_json_text(json.hash, "hash", sandbox->hash, sizeof(sandbox->hash), err) < 0)
 		return -1;
-	if (control_parent_parse(json.parent, sandbox, err) < 0)
+	if (config_parse_parent(json.parent, sandbox, err) < 0)
 		return -1;
 	return attachment_numbers(&json, sandbox, err);
 }
 
 int
-control_attachment_parse(struct control_sandbox *sandbox, const char *text, size_t len, struct error *err)
+control_config_parse_attachment(struct control_sandbox *sandbox, const char *text, size_t len, struct error *err)
 {
 	json_t *object = control_json_parse(text, len, err);
 	int rc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Live edits on disk: YAML as policy_format writes it, under comment lines that keep who made which rule, since the
  * policy text itself has no place for that. A person may read the file, and a rule without its comment still counts. */
-#include "gateway/control/control.h"
+#include "gateway/control/control_edits.h"
 
 #include "base/clock.h"
 #include "policy/text/quantity.h"
@@ -19,16 +19,6 @@ static const char *
 edits_action(const struct rule *rule)
 {
 	return rule->action == RULE_ALLOW ? "allow" : "deny";
-}
-
-int
-control_policy_copy(struct policy *ret_copy, const struct policy *policy, struct error *err)
-{
-	policy_init(ret_copy);
-	if (policy_merge(ret_copy, policy, err) == 0)
-		return 0;
-	policy_free(ret_copy);
-	return -1;
 }
 
 char *
@@ -124,19 +114,18 @@ control_edits_parse(const char *text, size_t len, struct policy *ret_edits, stru
 	return 0;
 }
 
-/* Bad words are all named, a line each, as far as they fit. */
+/* -- allow and deny ------------------------------------------------------------------------------------------------ */
+
+/* Appends the error of one word, so that all bad words are named, a line each, as far as they fit. */
 static void
-edits_complain(struct error *err, const struct error *one)
+edits_add_error(struct error *err, const struct error *one)
 {
-	size_t len = strlen(err->text), more = strlen(one->text);
+	size_t len = strlen(err->text);
 
 	err->code = one->code;
 	if (len > 0 && len + 1 < sizeof(err->text))
 		err->text[len++] = '\n';
-	if (more > sizeof(err->text) - 1 - len)
-		more = sizeof(err->text) - 1 - len;
-	memcpy(err->text + len, one->text, more);
-	err->text[len + more] = '\0';
+	snprintf(err->text + len, sizeof(err->text) - len, "%.*s", (int)(sizeof(err->text) - 1 - len), one->text);
 }
 
 static struct rule *
@@ -148,60 +137,53 @@ edits_find(const struct policy *edits, const struct rule *rule)
 	return NULL;
 }
 
-static void
-edits_tell(json_t *change, const struct rule *rule, uint32_t uses)
+/* How often the policy in force used the rule, if that is an edit of it. */
+static uint64_t
+edits_uses(const struct control_sandbox *sandbox, const struct rule *rule)
+{
+	size_t rules = sandbox->snapshot == NULL ? 0 : snapshot_rule_count(sandbox->snapshot);
+	char word[RULE_TEXT_MAX], text[RULE_TEXT_MAX + 8];
+
+	snprintf(text, sizeof(text), "%s %s", edits_action(rule), rule_format(rule, word));
+	for (uint32_t i = 0; i < rules; i++)
+		if (strcmp(snapshot_rule_origin(sandbox->snapshot, i), rule->origin) == 0 &&
+		    strcmp(snapshot_rule_text(sandbox->snapshot, i), text) == 0)
+			return control_sandbox_uses(sandbox, i);
+	return 0;
+}
+
+/* Describes an added rule: what, until when, how often. */
+static json_t *
+edits_describe(const struct rule *rule, uint32_t uses)
 {
 	char word[RULE_TEXT_MAX], until[QUANTITY_TEXT_MAX] = "", count[32] = "";
 
-	if (change == NULL)
-		return;
 	rule_format(rule, word);
 	if (rule->expires_us != 0)
 		quantity_format_instant(rule->expires_us, until);
 	if (uses != 0)
 		snprintf(count, sizeof(count), ", %u use%s", uses, uses == 1 ? "" : "s");
-	json_array_append_new(change,
-	    json_sprintf("+%s %s%s%s%s", edits_action(rule), word, until[0] == '\0' ? "" : " until ", until, count));
+	return json_sprintf("+%s %s%s%s%s", edits_action(rule), word, until[0] == '\0' ? "" : " until ", until, count);
 }
 
-/* Grants that ended say nothing any more. */
-static void
-edits_drop_expired(struct policy *edits, int64_t now_us)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < edits->rule_count; i++)
-		if (edits->rules[i].expires_us == 0 || edits->rules[i].expires_us > now_us)
-			edits->rules[kept++] = edits->rules[i];
-	edits->rule_count = kept;
-}
-
-/* Uses are counted over the rule's whole life: those that are granted now come on top. */
+/* Adds a rule, or renews the same one with another end. 1; 0 when it is there with this end; -1. */
 static int
-edits_set_uses(struct rule *rule, const struct control_grant *grant, struct error *err)
-{
-	uint64_t uses = grant->uses == 0 ? 0 : grant->uses + control_usage_of_edit(grant->sandbox, rule);
-
-	if (uses > RULE_USES_MAX)
-		return error_set(
-		    err, ERROR_LIMIT, "more than %d uses in all; revoke the rule and allow it anew", RULE_USES_MAX);
-	rule->uses = (uint32_t)uses;
-	return 0;
-}
-
-/* The same words again renew: with another deadline and other uses, or without. */
-static int
-edits_add_word(struct policy *edits, enum rule_action action, const char *word, const struct control_grant *grant,
+edits_add_word(struct policy *edits, enum rule_action action, const char *word, const struct control_edits_grant *grant,
     uint32_t uid, json_t *change, struct error *err)
 {
 	struct rule rule, *same;
+	uint64_t uses;
 
 	if (rule_parse(action, word, &rule, err) < 0)
 		return -1;
 	snprintf(rule.origin, sizeof(rule.origin), EDITS_BY "%u", uid);
 	rule.expires_us = grant->expires_us;
-	if (edits_set_uses(&rule, grant, err) < 0)
-		return -1;
+	/* Uses are counted over the rule's whole life: those that are granted now are added. */
+	uses = grant->uses == 0 ? 0 : grant->uses + edits_uses(grant->sandbox, &rule);
+	if (uses > RULE_USES_MAX)
+		return error_set(
+		    err, ERROR_LIMIT, "more than %d uses in all; revoke the rule and allow it anew", RULE_USES_MAX);
+	rule.uses = (uint32_t)uses;
 	same = edits_find(edits, &rule);
 	if (same != NULL && rule_identical(same, &rule))
 		return 0;
@@ -212,29 +194,33 @@ edits_add_word(struct policy *edits, enum rule_action action, const char *word, 
 		*same = rule;
 	else if (policy_add(edits, &rule, err) < 0)
 		return -1;
-	edits_tell(change, &rule, grant->uses);
+	if (change != NULL)
+		json_array_append_new(change, edits_describe(&rule, grant->uses));
 	return 1;
 }
 
 int
-control_edits_add(struct policy *edits, enum rule_action action, const json_t *words, const struct control_grant *grant,
-    uint32_t uid, size_t *ret_changed, json_t *change, struct error *err)
+control_edits_add(struct policy *edits, enum rule_action action, const json_t *words,
+    const struct control_edits_grant *grant, uint32_t uid, size_t *ret_changed, json_t *change, struct error *err)
 {
-	static const struct control_grant for_good;
+	static const struct control_edits_grant unlimited;
 	struct error all = {0}, one;
-	size_t changed = 0;
+	size_t changed = 0, kept = 0;
+	int64_t now_us = clock_real_us();
 
-	edits_drop_expired(edits, clock_real_us());
-
+	for (size_t i = 0; i < edits->rule_count; i++)
+		if (edits->rules[i].expires_us == 0 || edits->rules[i].expires_us > now_us)
+			edits->rules[kept++] = edits->rules[i];
+	edits->rule_count = kept;
 	for (size_t i = 0; i < json_array_size(words); i++) {
 		const char *word = json_string_value(json_array_get(words, i));
 		int rc;
 
 		if (word == NULL)
 			return error_set(err, ERROR_USAGE, "rules must be an array of strings");
-		rc = edits_add_word(edits, action, word, grant == NULL ? &for_good : grant, uid, change, &one);
+		rc = edits_add_word(edits, action, word, grant == NULL ? &unlimited : grant, uid, change, &one);
 		if (rc < 0)
-			edits_complain(&all, &one);
+			edits_add_error(&all, &one);
 		else
 			changed += (size_t)rc;
 	}
@@ -243,5 +229,84 @@ control_edits_add(struct policy *edits, enum rule_action action, const json_t *w
 		return -1;
 	}
 	*ret_changed += changed;
+	return 0;
+}
+
+/* -- revoke -------------------------------------------------------------------------------------------------------- */
+
+/* There is no such edit; the error says so when the policy file has the rule. */
+static int
+revoke_explain(
+    const struct control_sandbox *sandbox, const struct rule *rules, size_t count, const char *word, struct error *err)
+{
+	struct policy file = {0};
+	int rc = error_set(err, ERROR_NOT_FOUND, "no live edit of %s says '%s'; postern show %s lists them",
+	    sandbox->name, word, sandbox->name);
+
+	if (sandbox->policy_text == NULL ||
+	    policy_parse(sandbox->policy_text, strlen(sandbox->policy_text),
+		sandbox->policy_file[0] == '\0' ? CONTROL_POLICY_FILE_DEFAULT : sandbox->policy_file, &file, NULL) < 0)
+		return rc;
+	for (size_t j = 0; j < count; j++) {
+		const struct rule *same = edits_find(&file, &rules[j]);
+
+		if (same != NULL)
+			error_set(err, ERROR_EXISTS,
+			    "'%s' comes from the policy file (%s), not from a live edit; edit the file%s", word,
+			    same->origin,
+			    rules[j].action == RULE_ALLOW ? ", or lay a deny over it with postern deny" : "");
+	}
+	policy_free(&file);
+	return rc;
+}
+
+static int
+revoke_word(const struct control_sandbox *sandbox, struct policy *edits, enum rule_action action, bool any,
+    const char *word, size_t *ret_changed, json_t *change, struct error *err)
+{
+	size_t count = 0, revoked = 0;
+	char text[RULE_TEXT_MAX];
+	struct error deny_err;
+	struct rule rules[2];
+
+	/* Some words are valid for deny only. No allow rule can have been made of them, so that error does not count
+	 * when deny is possible as well. */
+	if (action == RULE_ALLOW && rule_parse(RULE_ALLOW, word, &rules[count], err) == 0)
+		count++;
+	if (any || action == RULE_DENY) {
+		if (rule_parse(RULE_DENY, word, &rules[count], &deny_err) == 0)
+			count++;
+		else if (count == 0)
+			*err = deny_err;
+	}
+	if (count == 0)
+		return -1;
+	for (size_t i = 0; i < count; i++) {
+		struct rule *edit = edits_find(edits, &rules[i]);
+
+		if (edit == NULL)
+			continue;
+		json_array_append_new(
+		    change, json_sprintf("-%s %s", edits_action(&rules[i]), rule_format(&rules[i], text)));
+		edits->rule_count--;
+		memmove(edit, edit + 1, (size_t)(edits->rules + edits->rule_count - edit) * sizeof(*edit));
+		revoked++;
+	}
+	*ret_changed += revoked;
+	return revoked > 0 ? 0 : revoke_explain(sandbox, rules, count, word, err);
+}
+
+int
+control_edits_revoke(const struct control_sandbox *sandbox, struct policy *edits, enum rule_action action, bool any,
+    const json_t *words, size_t *ret_changed, json_t *change, struct error *err)
+{
+	for (size_t i = 0; i < json_array_size(words); i++) {
+		const char *word = json_string_value(json_array_get(words, i));
+
+		if (word == NULL)
+			return error_set(err, ERROR_USAGE, "rules must be an array of strings");
+		if (revoke_word(sandbox, edits, action, any, word, ret_changed, change, err) < 0)
+			return -1;
+	}
 	return 0;
 }

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The ends of rules with a deadline, for the log: each once, whatever stands still meanwhile.
+/* The ends of rules with a deadline, for the log: each once, even if no process ran at the time.
  *
- * Theory of operation. The gateways judge by the clock and cut at the second, without anybody's word
- * (gateway/path/expiry.c). That an end is on record is kept here, because only this role's memory outlives all processes: a
- * file says up to when. One timer waits for the earliest end of all sandboxes; what passed since a sandbox was looked
- * at last is recorded, and only when that is on disk the file says so. After a start the same look finds what ended
- * while nobody ran, and the event says that it is late. Killed between the two writes, an end is told twice rather than
- * never.
+ * Theory of operation. The gateways judge by the clock and cut at the second by themselves (gateway/path/expiry.c). This
+ * role records the ends, because only its memory outlives all processes: a file per sandbox says up to when ends are on
+ * record. One timer waits for the earliest end of all sandboxes. Ends since the last look at a sandbox are recorded, and
+ * the file is written only when those records are on disk. After a start the same look finds the ends of the time in
+ * between, and their events say so ("noticed"). If the daemon is killed between the two writes, an end is recorded twice
+ * rather than never.
  *
- * What is over already when it is put in force never began, and is no end. Deadlines are of the wall clock, the timer
- * is not: it looks every CONTROL_ENDS_LOOK_MS while an end lies ahead, in case somebody sets the clock. */
-#include "gateway/control/control.h"
-
-#include "gateway/control/control_json.h"
-#include "gateway/control/control_state.h"
+ * A rule whose deadline has passed when it is put in force never began, and has no end. Deadlines are of the wall clock,
+ * the timer is not: it looks every CONTROL_ENDS_LOOK_MS while an end lies ahead, in case the clock is set. */
+#include "gateway/control/control_ends.h"
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "gateway/control/control_json.h"
+#include "gateway/control/control_record.h"
+#include "gateway/control/control_state.h"
 #include "policy/text/quantity.h"
 
 #include <inttypes.h>
@@ -31,7 +31,7 @@ struct ends_wait {
 	struct recorder_wait wait;
 	struct control *control;
 	char name[TAP_NAME_MAX];
-	int64_t id;       /* the sandbox's; another one may have its name by then */
+	int64_t id;       /* the sandbox's; another one may have the name by then */
 	int64_t until_us; /* all up to here */
 };
 
@@ -44,7 +44,7 @@ ends_store(struct control *control, struct control_sandbox *sandbox, int64_t unt
 
 	sandbox->ends_told_us = until_us;
 	if (control_state_write(control->state_fd, sandbox->name, CONTROL_FILE_ENDS, text, (size_t)len, &err) < 0)
-		log_warnx("%s: the end of a rule may be told again after a start: %s", sandbox->name, err.text);
+		log_warnx("%s: the end of a rule may be recorded again after a start: %s", sandbox->name, err.text);
 }
 
 static void
@@ -137,7 +137,7 @@ ends_arm(struct control *control, int64_t next_us, int64_t now_us)
 	if (loop_timer_armed(timer) && timer->due_ms <= clock_mono_ms() + left_ms)
 		return;
 	if (loop_timer_set(control->loop, timer, left_ms) < 0)
-		log_warnx("no memory to wait for a rule's end");
+		log_warnx("out of memory: the end of a rule is not recorded in time");
 }
 
 static void
@@ -153,6 +153,7 @@ ends_timer_handler(struct loop_timer *timer)
 
 /* -- a sandbox ----------------------------------------------------------------------------------------------------- */
 
+/* Arms the timer for the sandbox's next end. */
 static void
 ends_wait_for_next(struct control *control, struct control_sandbox *sandbox, int64_t now_us)
 {
@@ -178,7 +179,7 @@ control_ends_restored(struct control *control, struct control_sandbox *sandbox)
 {
 	int64_t now_us = clock_real_us();
 
-	/* A version that kept no account of ends had recorded them: without the file, nothing is late. */
+	/* Without the file there never was a rule with an end: nothing is late. */
 	if (sandbox->ends_told_us == 0) {
 		control_ends_begin(control, sandbox);
 		return;
@@ -204,7 +205,7 @@ control_ends_parse(struct control_sandbox *sandbox, const char *text, size_t len
 	    control_json_integer(told, "told_us", 1, INT64_MAX, &told_us, &err) == 0)
 		sandbox->ends_told_us = told_us;
 	else
-		log_warnx("%s: ends.json: %s; what ended since is not recorded", sandbox->name, err.text);
+		log_warnx("%s: ends.json: %s; ends since then are not recorded", sandbox->name, err.text);
 	json_decref(object);
 }
 

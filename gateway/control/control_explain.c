@@ -4,10 +4,12 @@
  * The decisions are the very functions that DNS and proxy ask (policy/compiled/snapshot.h, addr_never, name_never, geo_lookup,
  * the kernel's route lookup), on the snapshot that is in force, so that test and traffic cannot disagree (CASES B-27).
  * Leases come from the gateway. Nothing is resolved and nothing is sent. */
-#include "gateway/control/control.h"
+#include "gateway/control/control_explain.h"
 
 #include "gateway/control/control_hint.h"
 #include "gateway/control/control_json.h"
+#include "gateway/control/control_sandbox.h"
+#include "gateway/control/control_show.h"
 #include "gateway/control/control_target.h"
 
 #include "base/clock.h"
@@ -475,7 +477,7 @@ explain_end(struct control_job *job, const struct msg_leases_done *leases)
 		reason_sentence(explain->reason), "rule", snapshot_rule_text(explain->snapshot, explain->rule),
 		"origin", snapshot_rule_origin(explain->snapshot, explain->rule), "generation",
 		(json_int_t)sandbox->generation, "leases",
-		leases == NULL ? json_array() : control_leases_json(leases)));
+		leases == NULL ? json_array() : control_show_leases(leases)));
 }
 
 static void
@@ -513,8 +515,8 @@ explain_read(struct control_job *job, struct explain *explain, struct error *err
 	return 0;
 }
 
-static void
-explain_start(struct control_job *job)
+void
+control_explain_start(struct control_job *job)
 {
 	struct control_sandbox *sandbox = control_sandbox_find(job->control, job->target);
 	struct explain *explain = calloc(1, sizeof(*explain));
@@ -540,10 +542,4 @@ explain_start(struct control_job *job)
 	if (!sandbox->attached || (!explain->target.is_addr && explain->target.name_error != NAME_OK) ||
 	    control_job_ask(job, MSG_LEASES, &ask, sizeof(ask), -1, explain_answer, &err) < 0)
 		explain_end(job, NULL);
-}
-
-void
-control_test_handler(struct control_request *request, json_t *body)
-{
-	control_job_submit(request->control, request, "", body, explain_start);
 }

@@ -3,9 +3,10 @@
  *
  * A request is collected, dispatched once, and answered either before the dispatch returns or later; in between its
  * connection is suspended, so that the library neither calls us nor times it out. */
-#include "gateway/control/control.h"
+#include "gateway/control/control_http.h"
 
 #include "base/clock.h"
+#include "base/escape.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,12 +15,72 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* Rounds given to the library on shutdown to get answers out. */
 #define HTTP_STOP_ROUNDS 16
 
-/* text is owned; NULL: there was no memory for it. */
+/* -- the peer ------------------------------------------------------------------------------------------------------
+ *
+ * The kernel keeps the pid of the process that connected, not of the one that writes: a connection that was handed on,
+ * or whose maker is gone and whose pid was used again, names another process. (SO_PEERPIDFD closes that, from Linux 6.5
+ * on.) A client that waits for its answer is still there when this looks. */
+
+int
+control_http_peer_read(int fd, struct control_peer *ret_peer)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || len != sizeof(peer))
+		return -1;
+	*ret_peer = (struct control_peer){.uid = peer.uid, .pid = peer.pid};
+	return 0;
+}
+
+/* The beginning of /proc/PID/what. Returns its length; 0 when there is none. */
+static size_t
+peer_file(int32_t pid, const char *what, char *ret_bytes, size_t size)
+{
+	char path[48];
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, what);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return 0;
+	len = read(fd, ret_bytes, size);
+	close(fd);
+	return len < 0 ? 0 : (size_t)len;
+}
+
+void
+control_http_peer_look(struct control_peer *peer)
+{
+	char comm[CONTROL_PEER_COMM_MAX], command[CONTROL_PEER_COMMAND_MAX];
+	size_t comm_len, command_len;
+
+	if (peer->pid <= 0)
+		return;
+	comm_len = peer_file(peer->pid, "comm", comm, sizeof(comm));
+	if (comm_len > 0 && comm[comm_len - 1] == '\n')
+		comm_len--;
+	escape_terminal(comm, comm_len, peer->comm, sizeof(peer->comm));
+	command_len = peer_file(peer->pid, "cmdline", command, sizeof(command));
+	/* A NUL ends each argument. */
+	while (command_len > 0 && command[command_len - 1] == '\0')
+		command_len--;
+	for (size_t i = 0; i < command_len; i++)
+		if (command[i] == '\0')
+			command[i] = ' ';
+	escape_terminal(command, command_len, peer->command, sizeof(peer->command));
+}
+
+/* -- answers ------------------------------------------------------------------------------------------------------- */
+
+/* text is owned; NULL: out of memory. */
 static void
 http_answer(struct control_request *request, unsigned int status, char *text)
 {
@@ -30,12 +91,12 @@ http_answer(struct control_request *request, unsigned int status, char *text)
 		return;
 	request->suspended = false;
 	MHD_resume_connection(request->connection);
-	/* The library's own descriptor does not say so: it must be asked to go on. */
+	/* The library's own descriptor does not become readable by this: run it. */
 	loop_timer_set(request->control->loop, &request->control->http_timer, 0);
 }
 
 void
-control_answer(struct control_request *request, unsigned int status, json_t *body)
+control_http_answer(struct control_request *request, unsigned int status, json_t *body)
 {
 	if (!request->answered)
 		http_answer(request, status, body == NULL ? NULL : json_dumps(body, JSON_INDENT(2)));
@@ -43,7 +104,7 @@ control_answer(struct control_request *request, unsigned int status, json_t *bod
 }
 
 void
-control_answer_text(struct control_request *request, const char *content_type, char *text)
+control_http_answer_text(struct control_request *request, const char *content_type, char *text)
 {
 	if (request->answered) {
 		free(text);
@@ -54,19 +115,19 @@ control_answer_text(struct control_request *request, const char *content_type, c
 }
 
 void
-control_answer_error(struct control_request *request, const struct error *err)
+control_http_answer_error(struct control_request *request, const struct error *err)
 {
 	char text[ERROR_TEXT_MAX];
 	json_t *message = json_string(err->text);
 
-	if (message == NULL) { /* cut within a character, or quoting bytes that are none */
+	if (message == NULL) { /* not UTF-8: cut within a character, or quoting other bytes */
 		snprintf(text, sizeof(text), "%s", err->text);
 		for (char *at = text; *at != '\0'; at++)
 			if ((unsigned char)*at >= 0x80)
 				*at = '?';
 		message = json_string(text);
 	}
-	control_answer(request, error_http_status(err->code),
+	control_http_answer(request, error_http_status(err->code),
 	    json_pack("{s:s, s:o}", "error", error_code_text(err->code), "message", message));
 }
 
@@ -85,46 +146,74 @@ http_queue(struct control_request *request)
 	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
 	    request->content_type == NULL ? "application/json" : request->content_type);
 	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-	if (request->allow != NULL)
+	if (request->allow[0] != '\0')
 		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, request->allow);
 	rc = MHD_queue_response(request->connection, request->status, response);
 	MHD_destroy_response(response);
 	return rc;
 }
 
-/* Who is at the other end, as the kernel says. The socket's own permissions decided already that they may talk to us.
- */
-static int
-http_peer(struct MHD_Connection *connection, struct control_peer *ret_peer)
-{
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+/* -- requests ------------------------------------------------------------------------------------------------------ */
 
-	return info == NULL ? -1 : control_peer_read(info->connect_fd, ret_peer);
+/* Compares a path with a route's; what stands in the place of "*" is the name. */
+static bool
+http_path_fits(const char *pattern, const char *path, char ret_name[TAP_NAME_MAX])
+{
+	size_t before = strcspn(pattern, "*"), len;
+
+	ret_name[0] = '\0';
+	if (pattern[before] == '\0')
+		return strcmp(pattern, path) == 0;
+	if (strncmp(pattern, path, before) != 0)
+		return false;
+	len = strcspn(path + before, "/");
+	if (len == 0 || len >= TAP_NAME_MAX || strcmp(pattern + before + 1, path + before + len) != 0)
+		return false;
+	memcpy(ret_name, path + before, len);
+	ret_name[len] = '\0';
+	return true;
 }
 
-/* A body that announces itself as too large is refused before it is sent. */
+/* Finds the route of method and path; answers the request (404, 405) when there is none. Fills request->name. */
 static bool
-http_announces_too_much(struct control_request *request, size_t max)
+http_find_route(struct control_request *request, const char *method, const char *path)
 {
-	const char *text =
-	    MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	size_t len = 0;
+	struct error err;
 
-	return text != NULL && strtoull(text, NULL, 10) > max;
+	for (const struct control_route *route = request->control->routes; route->path != NULL; route++) {
+		if (!http_path_fits(route->path, path, request->name))
+			continue;
+		if (strcmp(route->method, method) == 0) {
+			request->route = route;
+			request->allow[0] = '\0';
+			return true;
+		}
+		len += (size_t)snprintf(
+		    request->allow + len, sizeof(request->allow) - len, "%s%s", len == 0 ? "" : ", ", route->method);
+	}
+	if (len > 0)
+		error_set(&err, ERROR_USAGE, "this path takes %s only", request->allow);
+	else
+		error_set(&err, ERROR_NOT_FOUND, "no such path; see /v1/status and /v1/sandboxes");
+	control_http_answer_error(request, &err);
+	if (len > 0)
+		request->status = MHD_HTTP_METHOD_NOT_ALLOWED;
+	return false;
 }
 
 static struct control_request *
 http_request_new(struct control *control, struct MHD_Connection *connection)
 {
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	struct control_request *request = calloc(1, sizeof(*request));
 
-	if (request == NULL)
-		return NULL;
-	request->control = control;
-	request->connection = connection;
-	if (http_peer(connection, &request->peer) < 0) {
+	if (request == NULL || info == NULL || control_http_peer_read(info->connect_fd, &request->peer) < 0) {
 		free(request);
 		return NULL;
 	}
+	request->control = control;
+	request->connection = connection;
 	request->next = control->requests;
 	if (request->next != NULL)
 		request->next->before = request;
@@ -132,27 +221,31 @@ http_request_new(struct control *control, struct MHD_Connection *connection)
 	return request;
 }
 
+/* Headers are there: refuse what will not be served before its body is sent. */
 static enum MHD_Result
 http_begin(struct control_request *request, const char *method, const char *path)
 {
+	const char *len =
+	    MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
 	struct error err = {0};
 
-	request->route = control_route_find(request, method, path);
-	if (request->route != NULL && request->control->stopping) {
+	if (!http_find_route(request, method, path))
+		return http_queue(request);
+	if (request->control->stopping) {
 		error_set(&err, ERROR_UNREACHABLE, "posternd is shutting down");
-		control_answer_error(request, &err);
-	} else if (request->route != NULL && http_announces_too_much(request, request->route->body_max)) {
+		control_http_answer_error(request, &err);
+	} else if (len != NULL && strtoull(len, NULL, 10) > request->route->body_max) {
 		if (request->route->body_max == 0)
 			error_set(&err, ERROR_USAGE, "this request takes no body");
 		else
 			error_set(&err, ERROR_LIMIT, "the body is larger than %zu bytes", request->route->body_max);
-		control_answer_error(request, &err);
+		control_http_answer_error(request, &err);
 		request->status = MHD_HTTP_CONTENT_TOO_LARGE;
 	}
 	return request->answered ? http_queue(request) : MHD_YES;
 }
 
-/* Take a piece of the body; false: too much of it (sent without announcing its length). */
+/* Takes a piece of the body; false: it is too long (and its length was not announced), or no memory. */
 static bool
 http_collect(struct control_request *request, const char *bytes, size_t len)
 {
@@ -195,7 +288,7 @@ http_handler(void *context, struct MHD_Connection *connection, const char *url, 
 	}
 	if (!request->dispatched && !request->answered) {
 		request->dispatched = true;
-		control_dispatch(request);
+		request->control->dispatch(request);
 	}
 	if (request->answered)
 		return http_queue(request);
@@ -204,8 +297,8 @@ http_handler(void *context, struct MHD_Connection *connection, const char *url, 
 	return MHD_YES;
 }
 
-/* A job that still holds the request cannot exist here: jobs answer before they end, and a connection is suspended (and
- * so not completed) until then. */
+/* The library is done with a request. No job holds it any more: jobs answer before they end, and until then the
+ * connection is suspended, and so not completed. */
 static void
 http_completed(void *context, struct MHD_Connection *connection, void **slot, enum MHD_RequestTerminationCode why)
 {
@@ -228,7 +321,9 @@ http_completed(void *context, struct MHD_Connection *connection, void **slot, en
 	*slot = NULL;
 }
 
-/* Let the library work, and come back when it wants to. */
+/* -- the server ---------------------------------------------------------------------------------------------------- */
+
+/* Runs the library, and arms the timer for when it wants to run again. */
 static void
 http_run(struct control *control)
 {
@@ -255,17 +350,20 @@ http_timer_handler(struct loop_timer *timer)
 }
 
 int
-control_http_start(struct control *control, struct error *err)
+control_http_start(struct control *control, const struct control_route *routes,
+    void (*dispatch)(struct control_request *request), struct error *err)
 {
 	const union MHD_DaemonInfo *info;
 	int flags = fcntl(control->listen_fd, F_GETFL), rc;
 
 	if (flags < 0 || fcntl(control->listen_fd, F_SETFL, flags | O_NONBLOCK) < 0)
 		return error_sys(err, errno, "control socket");
+	control->routes = routes;
+	control->dispatch = dispatch;
 	control->http = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, http_handler, control,
 	    MHD_OPTION_LISTEN_SOCKET, control->listen_fd, MHD_OPTION_CONNECTION_LIMIT,
-	    (unsigned int)CONTROL_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)CONTROL_IDLE_S,
-	    MHD_OPTION_NOTIFY_COMPLETED, http_completed, control, MHD_OPTION_END);
+	    (unsigned int)CONTROL_HTTP_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+	    (unsigned int)CONTROL_HTTP_IDLE_S, MHD_OPTION_NOTIFY_COMPLETED, http_completed, control, MHD_OPTION_END);
 	if (control->http == NULL)
 		return error_sys(err, errno, "HTTP server");
 	control->listen_fd = -1; /* the library closes it */
@@ -289,13 +387,9 @@ control_http_stop(struct control *control)
 	if (control->http == NULL)
 		return;
 	error_set(&err, ERROR_UNREACHABLE, "posternd is shutting down");
-	for (struct control_job *job = control->running; job != NULL; job = job->next)
-		job->request = NULL;
-	for (struct control_job *job = control->waiting; job != NULL; job = job->next)
-		job->request = NULL;
 	for (struct control_request *r = control->requests; r != NULL; r = r->next)
 		if (r->suspended)
-			control_answer_error(r, &err);
+			control_http_answer_error(r, &err);
 	for (int i = 0; i < HTTP_STOP_ROUNDS; i++)
 		MHD_run(control->http);
 	loop_source_remove(control->loop, &control->http_source);

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "gateway/control/control.h"
+#include "gateway/control/control_job.h"
 
 #include "base/log.h"
 
+#include <assert.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Every answer can be read as its result. */
+static_assert(offsetof(struct msg_attached, result) == 0 && offsetof(struct msg_policy_done, result) == 0 &&
+	offsetof(struct msg_status, result) == 0 && offsetof(struct msg_leases_done, result) == 0,
+    "an answer begins with its result");
 
 static void
 job_link(struct control_job **list, struct control_job *job)
@@ -25,15 +32,13 @@ job_unlink(struct control_job **list, struct control_job *job)
 	job->next = NULL;
 }
 
-static bool
-job_must_wait(const struct control *control, const char *name)
+/* The first job of a list that changes this sandbox; NULL: none does. */
+static struct control_job *
+job_of(struct control_job *job, const char *name)
 {
-	if (name[0] == '\0')
-		return false;
-	for (const struct control_job *job = control->running; job != NULL; job = job->next)
-		if (strcmp(job->name, name) == 0)
-			return true;
-	return false;
+	while (job != NULL && (name[0] == '\0' || strcmp(job->name, name) != 0))
+		job = job->next;
+	return job;
 }
 
 static void job_timeout_handler(struct loop_timer *timer);
@@ -48,21 +53,21 @@ control_job_submit(struct control *control, struct control_request *request, con
 	if (job == NULL) {
 		error_set(&err, ERROR_SYSTEM, "out of memory");
 		if (request != NULL)
-			control_answer_error(request, &err);
+			control_http_answer_error(request, &err);
 		return;
 	}
 	job->control = control;
 	job->request = request;
 	job->peer = request == NULL ? CONTROL_PEER_NOBODY : request->peer;
 	if (name[0] != '\0')
-		control_peer_look(&job->peer);
+		control_http_peer_look(&job->peer);
 	job->start = start;
 	job->body = json_incref(body);
 	job->timer.handler = job_timeout_handler;
 	snprintf(job->name, sizeof(job->name), "%s", name);
 	if (request != NULL)
 		memcpy(job->target, request->name, sizeof(job->target));
-	if (job_must_wait(control, name)) {
+	if (job_of(control->running, name) != NULL) {
 		job_link(&control->waiting, job);
 		return;
 	}
@@ -75,7 +80,7 @@ control_job_ask(struct control_job *job, uint16_t type, const void *body, uint32
     void (*handler)(struct control_job *job, const void *answer), struct error *err)
 {
 	struct control *control = job->control;
-	int rc = loop_timer_set(control->loop, &job->timer, CONTROL_ANSWER_MS);
+	int rc = loop_timer_set(control->loop, &job->timer, CONTROL_JOB_ANSWER_MS);
 
 	if (rc == 0)
 		rc = ipc_send(&control->keeper, type, ++control->last_tag, body, size, &fd, fd < 0 ? 0 : 1);
@@ -118,25 +123,17 @@ control_job_deliver(struct control *control, const struct ipc_message *message)
 }
 
 int
-control_job_result(const struct msg_result *result, struct error *err)
+control_job_result(const void *answer, struct error *err)
 {
+	const struct msg_result *result = answer;
+
 	if (result == NULL)
-		return error_set(err, ERROR_SYSTEM, "the keeper did not answer within %d s", CONTROL_ANSWER_MS / 1000);
+		return error_set(
+		    err, ERROR_SYSTEM, "the keeper did not answer within %d s", CONTROL_JOB_ANSWER_MS / 1000);
 	if (result->code == ERROR_NONE)
 		return 0;
 	return error_set(err, result->code < ERROR_CODE_MAX ? (enum error_code)result->code : ERROR_CORRUPT, "%.*s",
 	    ERROR_TEXT_MAX - 1, result->text);
-}
-
-static struct control_job *
-job_next_of(struct control *control, const char *name)
-{
-	if (name[0] == '\0')
-		return NULL;
-	for (struct control_job *job = control->waiting; job != NULL; job = job->next)
-		if (strcmp(job->name, name) == 0)
-			return job;
-	return NULL;
 }
 
 /* Free the job, then let the next change of the same sandbox begin. */
@@ -144,7 +141,7 @@ static void
 job_finish(struct control_job *job)
 {
 	struct control *control = job->control;
-	struct control_job *next = job_next_of(control, job->name);
+	struct control_job *next = job_of(control->waiting, job->name);
 
 	loop_timer_stop(control->loop, &job->timer);
 	job_unlink(&control->running, job);
@@ -163,7 +160,7 @@ void
 control_job_end(struct control_job *job, unsigned int status, json_t *body)
 {
 	if (job->request != NULL)
-		control_answer(job->request, status, body);
+		control_http_answer(job->request, status, body);
 	else
 		json_decref(body);
 	job_finish(job);
@@ -173,8 +170,17 @@ void
 control_job_fail(struct control_job *job, const struct error *err)
 {
 	if (job->request != NULL)
-		control_answer_error(job->request, err);
+		control_http_answer_error(job->request, err);
 	else
 		log_warnx("%s%s%s", job->name, job->name[0] == '\0' ? "" : ": ", err->text);
 	job_finish(job);
+}
+
+void
+control_job_forget_requests(struct control *control)
+{
+	for (struct control_job *job = control->running; job != NULL; job = job->next)
+		job->request = NULL;
+	for (struct control_job *job = control->waiting; job != NULL; job = job->next)
+		job->request = NULL;
 }

@@ -3,9 +3,10 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static const char *
-control_json_type_text(json_type type)
+json_type_text(json_type type)
 {
 	switch (type) {
 	case JSON_OBJECT:
@@ -46,17 +47,8 @@ control_json_parse(const char *text, size_t len, struct error *err)
 	return object;
 }
 
-static const struct control_field *
-control_json_field(const char *name, const struct control_field *fields, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(fields[i].name, name) == 0)
-			return &fields[i];
-	return NULL;
-}
-
 static int
-control_json_unknown(const char *name, const struct control_field *fields, size_t count, struct error *err)
+json_unknown(const char *name, const struct control_field *fields, size_t count, struct error *err)
 {
 	char known[512] = "";
 	size_t len = 0;
@@ -78,13 +70,15 @@ control_json_fields(json_t *object, const struct control_field *fields, size_t c
 		*fields[i].ret = NULL;
 	json_object_foreach(object, name, value)
 	{
-		const struct control_field *field = control_json_field(name, fields, count);
+		const struct control_field *field = fields;
 
-		if (field == NULL)
-			return control_json_unknown(name, fields, count, err);
+		while (field < fields + count && strcmp(field->name, name) != 0)
+			field++;
+		if (field == fields + count)
+			return json_unknown(name, fields, count, err);
 		if (field->type == JSON_TRUE ? !json_is_boolean(value) : json_typeof(value) != field->type)
 			return error_set(err, ERROR_USAGE, "\"%s\" must be %s, not %s", name,
-			    control_json_type_text(field->type), control_json_type_text(json_typeof(value)));
+			    json_type_text(field->type), json_type_text(json_typeof(value)));
 		*field->ret = value;
 	}
 	for (size_t i = 0; i < count; i++)
@@ -146,4 +140,41 @@ control_json_integer(const json_t *value, const char *what, int64_t min, int64_t
 		    err, ERROR_USAGE, "\"%s\" must be between %lld and %lld", what, (long long)min, (long long)max);
 	*ret = number;
 	return 0;
+}
+
+void
+control_json_set_text(json_t *object, const char *key, const char *text)
+{
+	if (text[0] != '\0')
+		json_object_set_new(object, key, json_string(text));
+}
+
+void
+control_json_set_addr(json_t *object, const char *key, const struct addr *addr)
+{
+	char text[ADDR_TEXT_MAX];
+
+	if (addr->family != 0)
+		json_object_set_new(object, key, json_string(addr_format(addr, text)));
+}
+
+void
+control_json_set_time(json_t *object, const char *key, int64_t us)
+{
+	time_t seconds = (time_t)(us / 1000000);
+	char text[40];
+	struct tm tm;
+
+	if (us == 0 || gmtime_r(&seconds, &tm) == NULL)
+		return;
+	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+	json_object_set_new(object, key, json_sprintf("%s.%06lldZ", text, (long long)(us % 1000000)));
+}
+
+void
+control_json_set_mac(json_t *object, const char *key, const uint8_t mac[6])
+{
+	if (memcmp(mac, (const uint8_t[6]){0}, 6) != 0)
+		json_object_set_new(object, key,
+		    json_sprintf("%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]));
 }

@@ -5,21 +5,21 @@
  * An agent's runtime does this many times: nothing is asked of the keeper, nothing goes to the state folder, and marks
  * wait neither for each other nor for changes of the policy; those that come together are committed together. Their
  * order in the log is the order in which they came. */
-#include "gateway/control/control.h"
+#include "gateway/control/control_mark.h"
 
 #include "base/clock.h"
 #include "gateway/control/control_json.h"
+#include "gateway/control/control_record.h"
+#include "gateway/control/control_sandbox.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct mark {
 	struct recorder_wait wait;
 	struct control_job *job;
-	struct control *control;
 	uint64_t id;
 	int64_t ts_us;
 };
@@ -29,8 +29,8 @@ mark_free(void *data)
 {
 	struct mark *mark = data;
 
-	recorder_cancel(&mark->control->recorder, &mark->wait);
-	mark->control->marks_waiting--;
+	recorder_cancel(&mark->job->control->recorder, &mark->wait);
+	mark->job->control->marks_waiting--;
 	free(mark);
 }
 
@@ -51,40 +51,18 @@ mark_check_text(const json_t *value, struct error *err)
 	return 0;
 }
 
-/* Is there room for one more in this second? */
-static int
-mark_count(struct control_sandbox *sandbox, struct error *err)
-{
-	int64_t now_ms = clock_mono_ms();
-
-	if (sandbox->marks_since_ms == 0 || now_ms - sandbox->marks_since_ms >= 1000) {
-		sandbox->marks_since_ms = now_ms;
-		sandbox->marks = 0;
-	}
-	if (sandbox->marks >= CONTROL_MARKS_PER_S)
-		return error_set(
-		    err, ERROR_LIMIT, "%s: more than %d marks in a second", sandbox->name, CONTROL_MARKS_PER_S);
-	sandbox->marks++;
-	return 0;
-}
-
 static void
 mark_answer(struct recorder_wait *wait)
 {
 	struct mark *mark = loop_owner(wait, struct mark, wait);
-	time_t seconds = (time_t)(mark->ts_us / 1000000);
-	char id[24], text[32] = "", time_text[64];
-	struct tm tm;
+	json_t *answer =
+	    json_pack("{s:s, s:o}", "sandbox", mark->job->target, "id", json_sprintf("%016" PRIx64, mark->id));
 
-	snprintf(id, sizeof(id), "%016" PRIx64, mark->id);
-	if (gmtime_r(&seconds, &tm) != NULL)
-		strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(time_text, sizeof(time_text), "%s.%06dZ", text, (int)(mark->ts_us % 1000000));
-	control_job_end(
-	    mark->job, 201, json_pack("{s:s, s:s, s:s}", "sandbox", mark->job->target, "id", id, "ts", time_text));
+	control_json_set_time(answer, "ts", mark->ts_us);
+	control_job_end(mark->job, 201, answer);
 }
 
-/* answer is always NULL: nobody but the clock calls. */
+/* answer is always NULL: only the job's timer calls this. */
 static void
 mark_timeout(struct control_job *job, const void *answer)
 {
@@ -101,15 +79,22 @@ mark_send(struct control_job *job, struct mark *mark, struct control_sandbox *sa
 {
 	json_t *text;
 	const struct control_field fields[] = {{"text", JSON_STRING, true, &text}};
+	int64_t now_ms = clock_mono_ms();
 
 	if (control_json_fields(job->body, fields, 1, err) < 0 || mark_check_text(text, err) < 0)
 		return -1;
 	if (!recorder_ready(&job->control->recorder))
 		return error_set(err, ERROR_SYSTEM, "the log cannot be written; the mark was not taken");
-	if (mark->control->marks_waiting > CONTROL_MARKS_WAITING_MAX)
+	if (job->control->marks_waiting > CONTROL_MARKS_WAITING_MAX)
 		return error_set(err, ERROR_LIMIT, "%d marks wait for the disk already", CONTROL_MARKS_WAITING_MAX);
-	if (mark_count(sandbox, err) < 0)
-		return -1;
+	if (sandbox->marks_since_ms == 0 || now_ms - sandbox->marks_since_ms >= 1000) {
+		sandbox->marks_since_ms = now_ms;
+		sandbox->marks = 0;
+	}
+	if (sandbox->marks >= CONTROL_MARKS_PER_S)
+		return error_set(
+		    err, ERROR_LIMIT, "%s: more than %d marks in a second", sandbox->name, CONTROL_MARKS_PER_S);
+	sandbox->marks++;
 	mark->wait.handler = mark_answer;
 	if (loop_timer_set(job->control->loop, &job->timer, CONTROL_MARK_MS) < 0 ||
 	    control_record_mark(job->control, sandbox->id, job->peer.uid, json_pack("{s:O}", "text", text), &mark->wait,
@@ -118,8 +103,8 @@ mark_send(struct control_job *job, struct mark *mark, struct control_sandbox *sa
 	return 0;
 }
 
-static void
-mark_start(struct control_job *job)
+void
+control_mark_start(struct control_job *job)
 {
 	struct control_sandbox *sandbox = control_sandbox_find(job->control, job->target);
 	struct mark *mark = calloc(1, sizeof(*mark));
@@ -128,8 +113,7 @@ mark_start(struct control_job *job)
 	error_set(&err, ERROR_SYSTEM, "out of memory");
 	if (mark != NULL) {
 		mark->job = job;
-		mark->control = job->control;
-		mark->control->marks_waiting++;
+		job->control->marks_waiting++;
 		job->data = mark;
 		job->data_free = mark_free;
 		job->handler = mark_timeout;
@@ -139,10 +123,4 @@ mark_start(struct control_job *job)
 	else if (mark != NULL && mark_send(job, mark, sandbox, &err) == 0)
 		return;
 	control_job_fail(job, &err);
-}
-
-void
-control_mark_handler(struct control_request *request, json_t *body)
-{
-	control_job_submit(request->control, request, "", body, mark_start);
 }

@@ -4,6 +4,7 @@
  * many sandboxes there are, and nothing that a guest chose gets into the text. */
 #include "gateway/control/control_metrics.h"
 
+#include "gateway/control/control_sandbox.h"
 #include "policy/text/quantity.h"
 
 #include <assert.h>
@@ -295,27 +296,21 @@ metrics_answer(struct control_job *job, const void *answer)
 	    .wal_held = control->recorder.wal_mib > 0};
 	struct error err;
 
-	if (control_job_result(status == NULL ? NULL : &status->result, &err) < 0) {
+	if (control_job_result(status, &err) < 0) {
 		control_job_fail(job, &err);
 		return;
 	}
 	control_sandbox_each(control, metrics_count_sandbox, metrics.sandboxes);
 	if (job->request != NULL)
-		control_answer_text(job->request, CONTROL_METRICS_TYPE, control_metrics_text(&metrics));
+		control_http_answer_text(job->request, CONTROL_METRICS_TYPE, control_metrics_text(&metrics));
 	control_job_end(job, 200, NULL);
 }
 
-static void
-metrics_start(struct control_job *job)
+void
+control_metrics_start(struct control_job *job)
 {
 	struct error err;
 
 	if (control_job_ask(job, MSG_STATUS, NULL, 0, -1, metrics_answer, &err) < 0)
 		control_job_fail(job, &err);
-}
-
-void
-control_metrics_handler(struct control_request *request, json_t *body)
-{
-	control_job_submit(request->control, request, "", body, metrics_start);
 }

@@ -3,7 +3,7 @@
 #ifndef POSTERN_GATEWAY_CONTROL_METRICS_H
 #define POSTERN_GATEWAY_CONTROL_METRICS_H
 
-#include "gateway/control/control.h"
+#include "gateway/control/control_job.h"
 
 #include <stddef.h>
 
@@ -35,6 +35,6 @@ char *control_metrics_text(const struct control_metrics *metrics);
 json_t *control_metrics_totals(const struct msg_totals *totals);
 json_t *control_metrics_log(const struct msg_log_state *log);
 
-void control_metrics_handler(struct control_request *request, json_t *body);
+void control_metrics_start(struct control_job *job);
 
 #endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What people did, for the audit log. */
-#include "gateway/control/control.h"
+#include "gateway/control/control_record.h"
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "gateway/control/control_config.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Make a member shorter: of a list the second half goes, and a last line says how many are gone; else all of it. False
- * when nothing is left to take. */
+/* Shortens a member: of a list the second half goes, and a last line says how many are gone; else all of it. False when
+ * there is nothing left to shorten. */
 static bool
 record_shorten(json_t *detail, const char *key, size_t *gone)
 {
@@ -31,7 +31,7 @@ record_shorten(json_t *detail, const char *key, size_t *gone)
 	return json_array_append_new(value, json_sprintf("... and %zu more", *gone)) == 0;
 }
 
-/* Members that may be long are shortened, one after another, until the rest fits: half a JSON text is none. */
+/* Writes detail as text. Members that may be long are shortened, one after another, until it fits. */
 static void
 record_detail(char *ret_detail, size_t size, json_t *detail)
 {
@@ -84,7 +84,10 @@ control_record_event(
 {
 	struct record record;
 
-	control_peer_tell(peer, detail);
+	if (peer->pid > 0)
+		json_object_set_new(detail, "pid", json_integer(peer->pid));
+	control_json_set_text(detail, "comm", peer->comm);
+	control_json_set_text(detail, "command", peer->command);
 	record_event(control, &record, kind, sandbox, peer->uid, detail);
 	record_send(control, &record);
 }
@@ -116,7 +119,7 @@ record_sandbox(struct control *control, const struct control_sandbox *sandbox, e
 {
 	static const char *const shown[] = {"guest_ip", "gateway_ip", "guest_ip6", "gateway_ip6", "mac", "device",
 	    "netns", "container_netns", "pid", "owner", "labels", "parent"};
-	json_t *summary = control_sandbox_summary(sandbox), *detail = json_object();
+	json_t *summary = control_config_summary(sandbox), *detail = json_object();
 	struct record record;
 
 	memset(&record, 0, sizeof(record));

@@ -1,21 +1,31 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* After a start: what the state folder holds is attached again, a window of sandboxes at a time.
+/* After a start: the sandboxes of the state folder are attached again, a window of them at a time.
  *
- * Nothing stored is believed: names, addresses and policy text are parsed as if they came from a stranger. A sandbox
+ * Nothing stored is trusted: names, addresses and policy text are parsed as untrusted input. A sandbox
  * whose attachment cannot be read stays visible as broken and is not attached. One whose policy cannot be compiled is
  * attached with an empty policy: nothing is reachable, and each attempt is answered and recorded. A container whose
  * namespace is gone is dropped. */
-#include "gateway/control/control.h"
+#include "gateway/control/control_restore.h"
 
 #include "base/log.h"
+#include "gateway/control/control_attach.h"
+#include "gateway/control/control_compile.h"
+#include "gateway/control/control_config.h"
+#include "gateway/control/control_edits.h"
+#include "gateway/control/control_ends.h"
+#include "gateway/control/control_record.h"
 #include "gateway/control/control_state.h"
+#include "gateway/control/control_usage.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Text that is no C string would be cut unseen. */
+/* Restores in progress at once after a start. */
+#define CONTROL_RESTORE_WINDOW 16
+
+/* Takes policy text and edits over. A text with a NUL byte would be cut at it, and is an error. */
 static int
 restore_take_policy(struct control_sandbox *sandbox, struct control_files *files, struct error *err)
 {
@@ -30,7 +40,7 @@ restore_take_policy(struct control_sandbox *sandbox, struct control_files *files
 		if (rc < 0)
 			policy_init(&sandbox->edits);
 	}
-	sandbox->policy_text = control_text_share(policy->text);
+	sandbox->policy_text = control_sandbox_share_text(policy->text);
 	if (policy->text != NULL && sandbox->policy_text == NULL)
 		rc = error_set(err, ERROR_SYSTEM, "out of memory");
 	return rc;
@@ -51,7 +61,7 @@ restore_read(struct control *control, struct control_sandbox *sandbox, struct er
 
 	if (control_state_read(control->state_fd, sandbox->name, &files, err) < 0)
 		return -1;
-	rc = control_attachment_parse(
+	rc = control_config_parse_attachment(
 	    sandbox, files.files[CONTROL_FILE_ATTACHMENT].text, files.files[CONTROL_FILE_ATTACHMENT].len, err);
 	if (rc == 0) {
 		sandbox->restoring = true;
@@ -66,21 +76,11 @@ restore_read(struct control *control, struct control_sandbox *sandbox, struct er
 	return rc;
 }
 
-/* Control alone may have been restarted: then the keeper serves the sandbox, by a policy that nobody can show any more.
- * It keeps namespace and device, closed. */
-static void
-restore_close(struct control *control, const struct control_sandbox *sandbox)
-{
-	struct msg_forget forget = {.keep = 1};
-
-	memcpy(forget.name, sandbox->name, sizeof(forget.name));
-	ipc_send(&control->keeper, MSG_FORGET, 0, &forget, sizeof(forget), NULL, 0);
-}
-
 static void
 restore_load(const char *name, void *context)
 {
 	struct control *control = context;
+	struct msg_forget forget = {.keep = 1};
 	struct control_sandbox *sandbox;
 	struct error err;
 
@@ -94,8 +94,11 @@ restore_load(const char *name, void *context)
 		log_fatalx("out of memory while loading sandboxes");
 	if (restore_read(control, sandbox, &err) < 0) {
 		restore_break(sandbox, &err);
+		/* Control alone may have been restarted: then the keeper still serves the sandbox, by a policy that
+		 * cannot be shown any more. It keeps namespace and device, closed. */
+		memcpy(forget.name, sandbox->name, sizeof(forget.name));
 		if (!sandbox->restoring)
-			restore_close(control, sandbox);
+			ipc_send(&control->keeper, MSG_FORGET, 0, &forget, sizeof(forget), NULL, 0);
 	}
 	if (sandbox->id > control->last_id)
 		control->last_id = sandbox->id;
@@ -112,9 +115,10 @@ restore_finished(struct control *control)
 	control->restores_left--;
 	restore_pump(control);
 	if (control->restores_left == 0)
-		control_restored(control);
+		control->restore_done(control);
 }
 
+/* A container that is gone is dropped; anything else is broken. */
 static void
 restore_failed(struct control_job *job, struct control_sandbox *sandbox, const struct error *err)
 {
@@ -126,7 +130,7 @@ restore_failed(struct control_job *job, struct control_sandbox *sandbox, const s
 		log_warnx("sandbox %s is dropped: %s", sandbox->name, err->text);
 		if (control_state_retire(control->state_fd, sandbox->name, &state) < 0)
 			log_warnx("%s: %s", sandbox->name, state.text);
-		control_detach_finish(control, sandbox, &CONTROL_PEER_NOBODY, err->text);
+		control_attach_finish_detach(control, sandbox, &CONTROL_PEER_NOBODY, err->text);
 	} else {
 		restore_break(sandbox, err);
 		control_record_event(control, EVENT_RESTORED, sandbox->id, &CONTROL_PEER_NOBODY,
@@ -139,17 +143,15 @@ restore_failed(struct control_job *job, struct control_sandbox *sandbox, const s
 static void
 restore_answer(struct control_job *job, const void *answer)
 {
-	const struct msg_attached *attached = answer;
 	struct control *control = job->control;
 	struct control_sandbox *sandbox = control_sandbox_find(control, job->name);
 	struct error err;
 
-	if (control_job_result(attached == NULL ? NULL : &attached->result, &err) < 0) {
+	if (control_job_result(answer, &err) < 0) {
 		restore_failed(job, sandbox, &err);
 		return;
 	}
-	control_attach_take(sandbox, attached);
-	if (control_attachment_store(control, sandbox, &err) < 0)
+	if (control_attach_take(control, sandbox, answer, &err) < 0)
 		log_warnx("%s: %s", sandbox->name, err.text);
 	control_record_sandbox(control, sandbox);
 	control_record_event(control, EVENT_RESTORED, sandbox->id, &CONTROL_PEER_NOBODY,
@@ -170,12 +172,12 @@ restore_compile(struct control *control, struct control_sandbox *sandbox, int *r
 	int rc;
 
 	if (sandbox->error[0] == '\0' &&
-	    control_policy_compile(control, sandbox->policy_text, sandbox->policy_file, sandbox->policy_applied_us,
+	    control_compile(control, sandbox->policy_text, sandbox->policy_file, sandbox->policy_applied_us,
 		&sandbox->edits, ret_fd, &sandbox->snapshot, err) < 0)
 		restore_break(sandbox, err);
 	if (sandbox->error[0] != '\0') {
 		policy_init(&nothing);
-		rc = control_policy_compile(control, NULL, "", 0, &nothing, ret_fd, &sandbox->snapshot, err);
+		rc = control_compile(control, NULL, "", 0, &nothing, ret_fd, &sandbox->snapshot, err);
 		policy_free(&nothing);
 		if (rc < 0)
 			return -1;
@@ -235,14 +237,15 @@ restore_collect(struct control_sandbox *sandbox, void *context)
 }
 
 int
-control_restore(struct control *control, struct error *err)
+control_restore(struct control *control, void (*done)(struct control *control), struct error *err)
 {
 	int rc;
 
+	control->restore_done = done;
 	if (control_state_read_last_id(control->state_fd, &control->last_id, err) < 0) {
 		if (err->code != ERROR_CORRUPT)
 			return -1;
-		/* It guards against a clock that goes back; the ids of what is stored do that almost as well. */
+		/* It guards against a clock that goes back; so do the ids of the stored sandboxes, almost as well. */
 		log_warnx("%s: going on from the highest id there is", err->text);
 	}
 	rc = control_state_list(control->state_fd, restore_load, control, err);
@@ -256,7 +259,7 @@ control_restore(struct control *control, struct error *err)
 	control_sandbox_each(control, restore_collect, control);
 	control->restores_left = control->restore_count;
 	if (control->restores_left == 0)
-		control_restored(control);
+		control->restore_done(control);
 	restore_pump(control);
 	return 0;
 }

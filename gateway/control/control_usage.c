@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What sandboxes have used of their counted rules, on disk.
  *
- * The gateway counts before it lets something through, and the keeper has the count a moment later; both may die. The
- * file is for the day when all of posternd does: it follows within CONTROL_USAGE_USES_MS of a use, and
- * CONTROL_USAGE_BYTES_MS of bytes. A sandbox whose policy counts nothing has no file. One that cannot be read breaks
- * the sandbox: a grant must not be whole again because its count is lost. */
-#include "gateway/control/control.h"
+ * The gateway counts before it lets something through, and the keeper has the count a moment later; either may die and
+ * learns it from the other. The file is for when all of posternd dies: it follows within CONTROL_USAGE_USES_MS of a use,
+ * and CONTROL_USAGE_BYTES_MS of bytes. A sandbox whose policy counts nothing has no file. A file that cannot be read
+ * breaks the sandbox: a grant must not be whole again because its count is lost. */
+#include "gateway/control/control_usage.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -80,21 +80,7 @@ control_usage_parse(struct control_sandbox *sandbox, const char *text, size_t le
 	return 0;
 }
 
-int
-control_usage_check(const struct snapshot *snapshot, struct error *err)
-{
-	size_t rules = snapshot_rule_count(snapshot), counted = 0;
-
-	for (uint32_t rule = 0; rule < rules; rule++)
-		counted += usage_counts_rule(snapshot, rule);
-	if (counted > USAGE_RULES_MAX)
-		return error_set(err, ERROR_LIMIT,
-		    "%zu rules have uses or limits; at most %d may: put limits on the whole policy", counted,
-		    USAGE_RULES_MAX);
-	return 0;
-}
-
-/* Does anything hang on the counts? */
+/* Does a rule or a limit depend on the counts? */
 static bool
 usage_matters(const struct control_sandbox *sandbox)
 {
@@ -120,8 +106,7 @@ usage_store(struct control_sandbox *sandbox, void *context)
 	text = usage_format(&sandbox->usage);
 	if (text == NULL ||
 	    control_state_write(control->state_fd, sandbox->name, CONTROL_FILE_USAGE, text, strlen(text), &err) < 0)
-		log_warnx(
-		    "%s: what it used is not on disk: %s", sandbox->name, text == NULL ? "out of memory" : err.text);
+		log_warnx("%s: its usage is not on disk: %s", sandbox->name, text == NULL ? "out of memory" : err.text);
 	free(text);
 }
 
@@ -178,7 +163,7 @@ control_usage_take(struct control *control, struct ipc_message *message)
 	uses = usage_uses(&sandbox->usage);
 	rc = usage_table_take(&sandbox->usage, usage);
 	if (rc < 0)
-		log_warnx("%s: what it used cannot be kept: %s", sandbox->name, strerror(-rc));
+		log_warnx("%s: its usage cannot be kept: %s", sandbox->name, strerror(-rc));
 	used = usage_uses(&sandbox->usage) > uses;
 	if (rc > 0)
 		usage_schedule(control, sandbox, used ? CONTROL_USAGE_USES_MS : CONTROL_USAGE_BYTES_MS);
@@ -195,31 +180,9 @@ control_usage_retire(struct control_sandbox *sandbox)
 	for (uint32_t rule = 0; rule < rules; rule++) {
 		uint32_t uses = snapshot_rule_uses(sandbox->snapshot, rule);
 
-		if (uses != 0 && control_usage_of(sandbox, rule) >= uses)
+		if (uses != 0 && control_sandbox_uses(sandbox, rule) >= uses)
 			snapshot_rule_retire(sandbox->snapshot, rule);
 	}
-}
-
-uint64_t
-control_usage_of(const struct control_sandbox *sandbox, uint32_t rule)
-{
-	const struct msg_usage_row *row = usage_table_find(&sandbox->usage, snapshot_rule_id(sandbox->snapshot, rule));
-
-	return row == NULL ? 0 : row->uses;
-}
-
-uint64_t
-control_usage_of_edit(const struct control_sandbox *sandbox, const struct rule *rule)
-{
-	size_t rules = sandbox->snapshot == NULL ? 0 : snapshot_rule_count(sandbox->snapshot);
-	char word[RULE_TEXT_MAX], text[RULE_TEXT_MAX + 8];
-
-	snprintf(text, sizeof(text), "%s %s", rule->action == RULE_ALLOW ? "allow" : "deny", rule_format(rule, word));
-	for (uint32_t i = 0; i < rules; i++)
-		if (strcmp(snapshot_rule_origin(sandbox->snapshot, i), rule->origin) == 0 &&
-		    strcmp(snapshot_rule_text(sandbox->snapshot, i), text) == 0)
-			return control_usage_of(sandbox, i);
-	return 0;
 }
 
 void

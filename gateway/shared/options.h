@@ -65,6 +65,5 @@ int options_open_geo(const struct options *options, struct geo *ret_geo, struct 
 int keeper_run(const struct options *options, char **argv);
 int gateway_run(const struct options *options);
 int auditor_run(const struct options *options);
-int control_run(const struct options *options);
 
 #endif

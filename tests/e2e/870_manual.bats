@@ -228,7 +228,7 @@ known_members() {
 @test "openapi.yaml: each endpoint, each member of a request, and answers as they come" {
 	SPEC=$REPO/configs/openapi.yaml
 	local one='/v1/sandboxes/{name}' attach
-	equal "paths" "" "$(python3 "$LAB_DIR/check_api.py" paths "$SPEC" "$REPO/gateway/control/control_api.c")"
+	equal "paths" "" "$(python3 "$LAB_DIR/check_api.py" paths "$SPEC" "$REPO/gateway/control/control.c")"
 	attach=$(jq -n '{name: "spec", kind: "tap", guest_ip: "172.16.0.2/30", mac: "06:00:ac:10:00:02", owner: "0:0", labels: {team: "red"},
 		allow: ["news.lab-site.org"], policy: "version: 1\nallow:\n  - host: lab-a.com\n", policy_file: "spec.yaml"}')
 	api_as POST /v1/sandboxes /v1/sandboxes 201 "$attach"

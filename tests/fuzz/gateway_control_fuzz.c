@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the control role reads from disk and from people: attachment.json, edits.yaml, a test's target. What is accepted
  * comes back the same after it was stored. */
-#include "gateway/control/control.h"
+#include "gateway/control/control_config.h"
+#include "gateway/control/control_edits.h"
 #include "gateway/control/control_target.h"
 
 #include <stdlib.h>
@@ -26,9 +27,9 @@ fuzz_attachment(const char *text, size_t len)
 
 	if (first == NULL || second == NULL)
 		abort();
-	if (control_attachment_parse(first, text, len, &err) == 0) {
-		stored = control_attachment_format(first);
-		if (stored == NULL || control_attachment_parse(second, stored, strlen(stored), &err) < 0)
+	if (control_config_parse_attachment(first, text, len, &err) == 0) {
+		stored = control_config_format_attachment(first);
+		if (stored == NULL || control_config_parse_attachment(second, stored, strlen(stored), &err) < 0)
 			abort();
 		if (first->id != second->id || first->netns_ino != second->netns_ino ||
 		    memcmp(&first->config, &second->config, sizeof(first->config)) != 0)

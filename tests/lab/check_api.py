@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """configs/openapi.yaml against what the daemon does: each difference is a line; none: nothing is printed.
 
-  check_api.py paths SPEC SOURCE           its paths and methods against the table in gateway/control/control_api.c
+  check_api.py paths SPEC SOURCE           its paths and methods against the table in gateway/control/control.c
   check_api.py requests SPEC METHOD PATH   the members that a request's body may have, a line each
   check_api.py answer SPEC METHOD PATH STATUS FILE
                                            an answer against its schema: members that are not there, and those not known

@@ -7,6 +7,7 @@
 #include "audit/record.h"
 #include "base/clock.h"
 #include "base/loop.h"
+#include "gateway/control/control.h"
 #include "gateway/shared/ipc.h"
 #include "gateway/shared/msg.h"
 #include "gateway/shared/options.h"

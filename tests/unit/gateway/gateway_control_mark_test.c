@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The agent's own timeline, and what is said of a sandbox for the log alone: marks, labels, parent. */
-#include "gateway/control/control.h"
-#include "gateway/control/control_labels.h"
+#include "gateway/control/control_config.h"
+#include "gateway/control/control_mark.h"
 #include "tests/unit/gateway/gateway_control_far.h"
 
 static void
@@ -292,7 +292,7 @@ parse_labels(json_t *labels, const char *part)
 {
 	struct error err = {0};
 	json_t *copy = NULL;
-	int rc = control_labels_parse(labels, &copy, &err);
+	int rc = control_config_parse_labels(labels, &copy, &err);
 
 	if (rc < 0 && strstr(err.text, part) == NULL)
 		print_message("'%s', expected '%s' in it\n", err.text, part);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "gateway/control/control.h"
+#include "gateway/control/control_compile.h"
+#include "gateway/control/control_config.h"
+#include "gateway/control/control_edits.h"
+#include "gateway/control/control_sandbox.h"
 #include "gateway/control/control_state.h"
 #include "gateway/control/control_target.h"
 
@@ -200,8 +203,8 @@ an_attachment_comes_back_as_stored(void **state)
 	one->last_generation = 5;
 	snprintf(one->hash, sizeof(one->hash), "abc");
 	snprintf(one->policy_file, sizeof(one->policy_file), "p.yaml");
-	text = control_attachment_format(one);
-	assert_int_equal(control_attachment_parse(two, text, strlen(text), &err), 0);
+	text = control_config_format_attachment(one);
+	assert_int_equal(control_config_parse_attachment(two, text, strlen(text), &err), 0);
 	assert_memory_equal(&one->config.guest4, &two->config.guest4, sizeof(one->config.guest4));
 	assert_memory_equal(&one->config.gateway6, &two->config.gateway6, sizeof(one->config.gateway6));
 	assert_memory_equal(one->config.guest_mac, two->config.guest_mac, 6);
@@ -226,19 +229,19 @@ a_damaged_attachment_is_refused(void **state)
 
 	(void)state;
 	good->id = 17;
-	text = control_attachment_format(good);
+	text = control_config_format_attachment(good);
 	for (size_t len = 0; len < strlen(text); len++) {
 		struct control_sandbox *cut = control_sandbox_new("vm1");
 
 		/* Cut anywhere it is no JSON object any more. */
-		assert_int_equal(control_attachment_parse(cut, text, len, &err), -1);
+		assert_int_equal(control_config_parse_attachment(cut, text, len, &err), -1);
 		assert_int_equal(err.code, ERROR_CORRUPT);
 		assert_int_equal(cut->id, 0);
 		control_sandbox_free(cut);
 	}
 	control_sandbox_free(good);
 	good = control_sandbox_new("other"); /* copied from another folder */
-	assert_int_equal(control_attachment_parse(good, text, strlen(text), &err), -1);
+	assert_int_equal(control_config_parse_attachment(good, text, strlen(text), &err), -1);
 	control_sandbox_free(good);
 	free(text);
 }
@@ -347,20 +350,20 @@ static void
 equal_texts_are_one(void **state)
 {
 	char text[] = "version: 1\n";
-	const char *one = control_text_share(text), *two, *other = control_text_share("version: 2\n");
+	const char *one = control_sandbox_share_text(text), *two, *other = control_sandbox_share_text("version: 2\n");
 
 	(void)state;
 	assert_ptr_not_equal(one, text);
 	text[0] = 'V'; /* it is a copy */
-	two = control_text_share("version: 1\n");
+	two = control_sandbox_share_text("version: 1\n");
 	assert_ptr_equal(one, two);
 	assert_ptr_not_equal(one, other);
-	control_text_release(one);
+	control_sandbox_release_text(one);
 	assert_string_equal(two, "version: 1\n");
-	control_text_release(two);
-	control_text_release(other);
-	control_text_release(NULL);
-	assert_null(control_text_share(NULL));
+	control_sandbox_release_text(two);
+	control_sandbox_release_text(other);
+	control_sandbox_release_text(NULL);
+	assert_null(control_sandbox_share_text(NULL));
 }
 
 static ino_t
@@ -381,7 +384,7 @@ compile(struct control *control, const char *text, const char *file, int64_t app
 	struct error err;
 	int fd;
 
-	if (control_policy_compile(control, text, file, applied_us, live, &fd, &snapshot, &err) < 0)
+	if (control_compile(control, text, file, applied_us, live, &fd, &snapshot, &err) < 0)
 		fail_msg("%s", err.text);
 	snapshot_free(snapshot);
 	return inode_of(fd);
@@ -427,9 +430,9 @@ what_was_compiled_lately_is_not_compiled_again(void **state)
 		compile(&control, other, "a.yaml", 1, &none);
 		assert_int_equal(compile(&control, text, "a.yaml", 1, &none), first);
 	}
-	assert_int_equal(control.compiled.count, CONTROL_COMPILED_MAX);
-	for (size_t i = 0; i < control.compiled.count; i++)
-		close(control.compiled.rows[i].fd);
+	assert_int_equal(control.compiled_count, CONTROL_COMPILED_MAX);
+	for (size_t i = 0; i < control.compiled_count; i++)
+		close(control.compiled[i].fd);
 	policy_free(&live);
 }
 

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Events and sandboxes, for the audit log. */
+#ifndef POSTERN_GATEWAY_CONTROL_RECORD_H
+#define POSTERN_GATEWAY_CONTROL_RECORD_H
+
+#include "gateway/control/control_http.h"
+#include "gateway/control/control_sandbox.h"
+
+/* detail: a JSON object, stolen; the peer's pid, name and command are added to it. */
+void control_record_event(
+    struct control *control, enum event_kind kind, int64_t sandbox, const struct control_peer *peer, json_t *detail);
+/* The daemon's own event; *wait (may be NULL) is told when it is durable. detail is stolen. 0 or -errno, as
+ * recorder_send. */
+int control_record_waited(
+    struct control *control, enum event_kind kind, int64_t sandbox, json_t *detail, struct recorder_wait *wait);
+/* An agent's mark, whose sender waits until it is durable. detail is stolen. Fills *ret_id and *ret_ts_us; 0 or -errno,
+ * as recorder_send. */
+int control_record_mark(struct control *control, int64_t sandbox, uint32_t uid, json_t *detail,
+    struct recorder_wait *wait, uint64_t *ret_id, int64_t *ret_ts_us);
+void control_record_sandbox(struct control *control, const struct control_sandbox *sandbox);
+void control_record_sandbox_end(struct control *control, const struct control_sandbox *sandbox);
+
+#endif
