@@ -72,7 +72,7 @@ restore_read(struct control *control, struct control_sandbox *sandbox, struct er
 		    sandbox, files.files[CONTROL_FILE_USAGE].text, files.files[CONTROL_FILE_USAGE].len, err);
 	if (rc == 0 && files.files[CONTROL_FILE_ENDS].text != NULL)
 		control_ends_parse(sandbox, files.files[CONTROL_FILE_ENDS].text, files.files[CONTROL_FILE_ENDS].len);
-	control_files_free(&files);
+	control_state_free(&files);
 	return rc;
 }
 

@@ -43,7 +43,7 @@ state_sys(struct error *err, int sys_errno, const char *what, const char *name)
 }
 
 void
-control_files_free(struct control_files *files)
+control_state_free(struct control_files *files)
 {
 	for (int i = 0; i < CONTROL_FILE_MAX; i++) {
 		free(files->files[i].text);
@@ -302,7 +302,7 @@ control_state_read(int dir_fd, const char *name, struct control_files *ret_files
 	if (rc == 0 && files.files[CONTROL_FILE_ATTACHMENT].text == NULL)
 		rc = error_set(err, ERROR_CORRUPT, "state: %s has no attachment.json", name);
 	if (rc < 0) {
-		control_files_free(&files);
+		control_state_free(&files);
 		return -1;
 	}
 	*ret_files = files;

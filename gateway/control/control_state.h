@@ -38,7 +38,7 @@ struct control_files {
 	struct control_text files[CONTROL_FILE_MAX];
 };
 
-void control_files_free(struct control_files *files);
+void control_state_free(struct control_files *files);
 
 /* Open <state_dir>/sandboxes, making it (0700) when it is missing. */
 int control_state_open(const char *state_dir, int *ret_dir_fd, struct error *err);

@@ -93,7 +93,7 @@ files_come_back_as_written(void **state)
 	assert_string_equal(files.files[CONTROL_FILE_ATTACHMENT].text, attachment);
 	assert_string_equal(files.files[CONTROL_FILE_POLICY].text, policy);
 	assert_string_equal(files.files[CONTROL_FILE_EDITS].text, edits);
-	control_files_free(&files);
+	control_state_free(&files);
 	assert_true(control_state_holds(folder->fd, "vm1", CONTROL_FILE_EDITS, edits, strlen(edits)));
 	assert_false(control_state_holds(folder->fd, "vm1", CONTROL_FILE_EDITS, edits, strlen(edits) - 1));
 	assert_false(control_state_holds(folder->fd, "vm1", CONTROL_FILE_USAGE, "", 0)); /* it is not there */
@@ -101,7 +101,7 @@ files_come_back_as_written(void **state)
 	assert_int_equal(control_state_write(folder->fd, "vm1", CONTROL_FILE_POLICY, NULL, 0, &err), 0);
 	assert_int_equal(control_state_read(folder->fd, "vm1", &files, &err), 0);
 	assert_null(files.files[CONTROL_FILE_POLICY].text);
-	control_files_free(&files);
+	control_state_free(&files);
 	assert_int_equal(control_state_read(folder->fd, "vm2", &files, &err), -1);
 	assert_int_equal(err.code, ERROR_NOT_FOUND);
 }
