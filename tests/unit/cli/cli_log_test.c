@@ -210,6 +210,53 @@ test_exit_status(void **state)
 	assert_non_null(strstr(contents(output_path), "\n  --reason WORD"));
 }
 
+/* What people's scripts may say: each spelling of an option, abbreviations included, before and behind operands. */
+static void
+test_spellings_of_options(void **state)
+{
+	static const struct {
+		const char *args[ARGS_MAX];
+		int status, lines;
+	} cases[] = {
+	    {{"-n", "5"}, 0, 5},
+	    {{"-n5"}, 0, 5},
+	    {{"--lines", "5"}, 0, 5},
+	    {{"--lines=5"}, 0, 5},
+	    {{"--li=5"}, 0, 5},
+	    {{"--line", "5"}, 0, 5},
+	    {{"-n", "7", "-n5"}, 0, 5},
+	    {{"task1", "-n", "5"}, 0, 5},
+	    {{"-n5", "task1"}, 0, 5},
+	    {{"-n5", "--", "task1"}, 0, 5},
+	    {{"-n5", "--", "-n4"}, 1, 0},
+	    {{"-ojson", "-n5"}, 0, 5},
+	    {{"--out=wide", "-n5"}, 0, 5},
+	    {{"--deni"}, 0, 1},
+	    {{"--not", "--deni", "-n5"}, 0, 5},
+	    {{"--sandbox-i", "1", "-n0"}, 0, 0},
+	    {{"--sandbox", "task1", "-n5"}, 0, 5},
+	    {{"-n5", "-n"}, 2, 0},
+	    {{"--lines"}, 2, 0},
+	    {{"--lines="}, 2, 0},
+	    {{"--denied=1"}, 2, 0},
+	    {{"--s", "1h"}, 2, 0},
+	    {{"-x"}, 2, 0},
+	    {{"--linesx=5"}, 2, 0},
+	    {{"-n5h"}, 2, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *args[ARGS_MAX] = {"--db", fixture_db};
+		int status;
+
+		memcpy(args + 2, cases[i].args, (ARGS_MAX - 2) * sizeof(args[0]));
+		status = run(args);
+		if (status != cases[i].status || count_lines(contents(output_path)) != cases[i].lines)
+			fail_msg("case %zu: %d: %s", i, status, contents(error_path));
+	}
+}
+
 static void
 test_the_state_directory_is_the_default(void **state)
 {
@@ -303,6 +350,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    LOG_TEST(test_options_select),
 	    LOG_TEST(test_exit_status),
+	    LOG_TEST(test_spellings_of_options),
 	    LOG_TEST(test_the_state_directory_is_the_default),
 	    LOG_TEST(test_follow_across_a_replaced_database),
 	    LOG_TEST(test_follow_from_now_on),
