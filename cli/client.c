@@ -12,12 +12,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* The daemon itself gives the keeper 30 s. */
+/* Longer than the 30 s that the daemon waits for its keeper. */
 #define CLIENT_TIMEOUT_S 60
 /* Longest answer taken: policies are quoted in it. */
 #define CLIENT_ANSWER_MAX (64u << 20)
 /* As in the daemon: [a-z0-9][a-z0-9_.-]{0,62}. */
 #define CLIENT_NAME_MAX 63
+/* "/v1/sandboxes/", a name, "/policy", NUL. */
+#define CLIENT_PATH_MAX 128
 
 struct client_answer {
 	char *text;
@@ -26,18 +28,18 @@ struct client_answer {
 };
 
 int
-client_sandbox_path(const char *name, const char *suffix, char ret_path[CLIENT_PATH_MAX], struct error *err)
+client_check_name(const char *name, struct error *err)
 {
 	size_t len = strlen(name);
 
-	if (len == 0 || len > CLIENT_NAME_MAX || strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-") != len ||
-	    strchr("_.-", name[0]) != NULL)
-		return error_set(err, ERROR_USAGE,
-		    "'%.100s' is no sandbox name: lower-case letters, digits, '_', '.', '-', at most %d, "
-		    "not beginning with a sign",
-		    name, CLIENT_NAME_MAX);
-	snprintf(ret_path, CLIENT_PATH_MAX, "/v1/sandboxes/%s%s", name, suffix);
-	return 0;
+	if (len > 0 && len <= CLIENT_NAME_MAX && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-") == len &&
+	    strchr("_.-", name[0]) == NULL)
+		return 0;
+	return error_set(err, ERROR_USAGE,
+	    "'%.100s' is not a sandbox name: 1 to %d lower-case letters, digits, '_', '.', '-', beginning with a "
+	    "letter "
+	    "or digit",
+	    name, CLIENT_NAME_MAX);
 }
 
 static size_t
@@ -59,7 +61,7 @@ client_collect(char *bytes, size_t size, size_t count, void *context)
 	return len;
 }
 
-/* Why does the socket not answer? The library does not tell reliably, the kernel does. */
+/* Why the socket does not answer: the kernel says it more reliably than the library. */
 static int
 client_explain(const char *socket_path, const char *library_says, struct error *err)
 {
@@ -73,13 +75,13 @@ client_explain(const char *socket_path, const char *library_says, struct error *
 		close(fd);
 	if (failed == EACCES || failed == EPERM)
 		return error_set(err, ERROR_PERMISSION,
-		    "%s: you may not use it; become root or a member of its group: usermod -a -G postern USER, then "
-		    "log in "
+		    "%s: permission denied; become root or a member of its group: usermod -a -G postern USER, then log "
+		    "in "
 		    "again",
 		    socket_path);
 	if (failed == ENOENT || failed == ECONNREFUSED || failed == ENOTDIR)
 		return error_set(err, ERROR_UNREACHABLE,
-		    "%s: nobody answers; posternd is not running or uses another --runtime-dir: systemctl start "
+		    "%s: no daemon answers; posternd is not running or uses another --runtime-dir: systemctl start "
 		    "posternd",
 		    socket_path);
 	if (failed != 0)
@@ -141,35 +143,41 @@ client_read_answer(const struct client_answer *answer, json_t **ret_answer, stru
 }
 
 int
-client_request(const char *method, const char *path, const json_t *body, json_t **ret_answer, struct error *err)
+client_request(const char *method, const char *path, json_t *request_own, json_t **ret_answer, struct error *err)
 {
 	struct client_answer answer = {0};
 	char socket_path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
-	char *text = body == NULL ? NULL : json_dumps(body, JSON_COMPACT);
+	char *text = request_own == NULL ? NULL : json_dumps(request_own, JSON_COMPACT);
 	CURL *curl = curl_easy_init();
 	int rc = -1;
 
 	if ((size_t)snprintf(socket_path, sizeof(socket_path), "%s/control.sock", paths_runtime_dir()) >=
 	    sizeof(socket_path))
-		error_set(err, ERROR_USAGE, "runtime folder %.200s: too long for a socket's path", paths_runtime_dir());
+		error_set(
+		    err, ERROR_USAGE, "runtime directory %.200s: too long for a socket's path", paths_runtime_dir());
 	else if (curl == NULL)
-		error_set(err, ERROR_SYSTEM, "HTTP client: no memory");
-	else if (body != NULL && text == NULL)
-		error_set(err, ERROR_USAGE, "some argument is not UTF-8");
+		error_set(err, ERROR_SYSTEM, "HTTP client: out of memory");
+	else if (request_own != NULL && text == NULL)
+		error_set(err, ERROR_USAGE, "an argument is not UTF-8");
 	else if (client_exchange(curl, socket_path, method, path, text, &answer, err) == 0)
 		rc = client_read_answer(&answer, ret_answer, err);
 	curl_easy_cleanup(curl);
 	free(answer.text);
 	free(text);
+	json_decref(request_own);
 	return rc;
 }
 
 int
-client_sandbox_get(const char *name, json_t **ret_answer, struct error *err)
+client_sandbox(const char *method, const char *name, const char *suffix, json_t *request_own, json_t **ret_answer,
+    struct error *err)
 {
 	char path[CLIENT_PATH_MAX];
 
-	if (client_sandbox_path(name, "", path, err) < 0)
+	if (client_check_name(name, err) < 0) {
+		json_decref(request_own);
 		return -1;
-	return client_request("GET", path, NULL, ret_answer, err);
+	}
+	snprintf(path, sizeof(path), "/v1/sandboxes/%s%s", name, suffix);
+	return client_request(method, path, request_own, ret_answer, err);
 }

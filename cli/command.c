@@ -1,15 +1,52 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/command.h"
 
+#include "base/clock.h"
 #include "base/escape.h"
+#include "base/paths.h"
+#include "cli/when.h"
 
-#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static const struct command_row *command_row;
+static const char *command_format = "text", *command_runtime_dir;
+
+const struct args_option command_output[] = {
+    {'o', "output", "FORMAT", "text (default) or json", .text = &command_format},
+    {0},
+};
+const struct args_option command_daemon[] = {
+    {'R', "runtime-dir", "DIR", "the daemon's runtime directory ($POSTERN_RUNTIME_DIR)", .text = &command_runtime_dir},
+    {0},
+};
+
+int
+command_parse_time(const struct args_option *option, const char *value, struct error *err)
+{
+	return when_parse(value, clock_real_us(), option->target, err);
+}
+
+int
+command_parse_word(const char *text, unsigned int first, unsigned int max, const char *(*word)(unsigned int),
+    unsigned int *ret_word, struct error *err)
+{
+	char words[ERROR_TEXT_MAX / 2] = "";
+	size_t len = 0;
+
+	for (unsigned int i = first; i < max; i++) {
+		if (strcmp(text, word(i)) == 0) {
+			*ret_word = i;
+			return 0;
+		}
+		len += (size_t)snprintf(words + len, sizeof(words) - len, "%s%s", i == first ? "" : ", ", word(i));
+		if (len >= sizeof(words))
+			len = sizeof(words) - 1;
+	}
+	return error_set(err, ERROR_USAGE, "not one of %s", words);
+}
 
 void
 command_set_row(const struct command_row *row)
@@ -18,43 +55,39 @@ command_set_row(const struct command_row *row)
 }
 
 int
-command_set_runtime_dir(const char *dir, struct error *err)
+command_finish_options(struct command *command, struct error *err)
 {
 	char path[PATH_MAX], cwd[PATH_MAX / 2];
-	int len;
+	int len = -1;
 
-	if (dir[0] == '/')
-		len = snprintf(path, sizeof(path), "%s", dir);
-	else if (dir[0] != '\0' && getcwd(cwd, sizeof(cwd)) != NULL)
-		len = snprintf(path, sizeof(path), "%s/%s", cwd, dir);
-	else
-		return error_set(err, ERROR_USAGE, "--runtime-dir: not a folder");
-	if (len < 0 || (size_t)len >= sizeof(path))
-		return error_set(err, ERROR_USAGE, "--runtime-dir: path too long");
+	command->json = strcmp(command_format, "json") == 0;
+	if (!command->json && strcmp(command_format, "text") != 0)
+		return error_set(err, ERROR_USAGE, "-o %.60s: not one of text, json", command_format);
+	if (command_runtime_dir == NULL)
+		return 0;
+	if (command_runtime_dir[0] == '/')
+		len = snprintf(path, sizeof(path), "%s", command_runtime_dir);
+	else if (command_runtime_dir[0] != '\0' && getcwd(cwd, sizeof(cwd)) != NULL)
+		len = snprintf(path, sizeof(path), "%s/%s", cwd, command_runtime_dir);
+	if (len < 0)
+		return error_set(err, ERROR_USAGE, "--runtime-dir: not a directory");
+	if ((size_t)len >= sizeof(path))
+		return error_set(err, ERROR_USAGE, "--runtime-dir: the path is too long");
 	setenv("POSTERN_RUNTIME_DIR", path, 1);
 	return 0;
 }
 
 static void
-command_print_line(const char *line, size_t len)
-{
-	char safe[ERROR_TEXT_MAX * 4];
-
-	escape_terminal(line, len, safe, sizeof(safe));
-	fprintf(stderr, "postern: %s\n", safe);
-}
-
-static void
 command_print_lines(const char *text)
 {
-	for (;;) {
-		size_t len = strcspn(text, "\n");
+	const char *name = command_row == NULL ? "" : command_row->name;
+	char safe[ERROR_TEXT_MAX * 4];
 
+	for (size_t len; *text != '\0'; text += len + (text[len] == '\n')) {
+		len = strcspn(text, "\n");
+		escape_terminal(text, len, safe, sizeof(safe));
 		if (len > 0)
-			command_print_line(text, len);
-		if (text[len] == '\0')
-			return;
-		text += len + 1;
+			fprintf(stderr, "postern%s%s: %s\n", name[0] == '\0' ? "" : " ", name, safe);
 	}
 }
 
@@ -77,11 +110,35 @@ command_warn(const char *fmt, ...)
 	command_print_lines(text);
 }
 
+int
+command_usage(struct error *err, const char *fmt, ...)
+{
+	char text[ERROR_TEXT_MAX - 64];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	return error_set(err, ERROR_USAGE, "%s\ntry 'postern%s%s --help'", text, command_row == NULL ? "" : " ",
+	    command_row == NULL ? "" : command_row->name);
+}
+
 void
 command_print_json(const json_t *json)
 {
 	json_dumpf(json, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_ENCODE_ANY);
 	putchar('\n');
+}
+
+int
+command_print(const struct command *command, json_t *answer_own, void (*print)(const json_t *answer))
+{
+	if (command->json)
+		command_print_json(answer_own);
+	else if (print != NULL)
+		print(answer_own);
+	json_decref(answer_own);
+	return 0;
 }
 
 const char *
@@ -92,67 +149,23 @@ command_text(const json_t *object, const char *member)
 	return text == NULL ? "" : text;
 }
 
-static int
-command_usage(const struct error *err)
+long long
+command_number(const json_t *object, const char *member)
 {
-	command_print_lines(err->text);
-	if (command_row != NULL)
-		fprintf(stderr, "usage: postern %s\n", command_row->usage);
-	return error_exit_status(ERROR_USAGE);
+	return (long long)json_integer_value(json_object_get(object, member));
 }
 
-static int
-command_help(const struct args_option *options, size_t count)
+const char *
+command_db(const char *given)
 {
-	if (command_row != NULL)
-		printf("usage: postern %s\n\n%s\n\n", command_row->usage, command_row->help);
-	args_print_help(stdout, options, count);
-	return 0;
-}
+	static char path[PATH_MAX];
 
-static bool
-command_has_option(const struct args_option *options, size_t count, const char *name)
-{
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(options[i].name, name) == 0)
-			return true;
-	return false;
+	snprintf(path, sizeof(path), "%s/audit/audit.db", paths_state_dir());
+	return given != NULL ? given : path;
 }
 
 int
-command_parse(int argc, char **argv, const struct args_option *own, size_t own_count, size_t words_min,
-    size_t words_max, struct command *ret_command)
+command_flush(struct error *err)
 {
-	const char *output = "text", *runtime_dir = NULL;
-	const struct args_option common[] = {
-	    {'o', "output", "FORMAT", "text (default) or json", NULL, &output, NULL},
-	    {'R', "runtime-dir", "DIR", "the daemon's runtime folder ($POSTERN_RUNTIME_DIR)", NULL, &runtime_dir, NULL},
-	    {'h', "help", NULL, "this text", NULL, NULL, NULL},
-	};
-	size_t count = own_count;
-	struct args_option options[COMMAND_OPTIONS_MAX];
-	struct error err;
-	int rc;
-
-	if (own_count > 0)
-		memcpy(options, own, own_count * sizeof(*own));
-	for (size_t i = 0; i < sizeof(common) / sizeof(common[0]); i++)
-		if (!command_has_option(own, own_count, common[i].name))
-			options[count++] = common[i];
-	/* The last row, help, is for the help text only: the parser knows -h and --help itself. */
-	rc = args_parse(argc, argv, options, count - 1, &ret_command->words, &err);
-	if (rc > 0)
-		return command_help(options, count);
-	if (rc == 0 && strcmp(output, "text") != 0 && strcmp(output, "json") != 0)
-		rc = error_set(&err, ERROR_USAGE, "-o must be text or json");
-	if (rc == 0 && ret_command->words.count < words_min)
-		rc = error_set(&err, ERROR_USAGE, "something is missing");
-	if (rc == 0 && ret_command->words.count > words_max)
-		rc = error_set(&err, ERROR_USAGE, "'%s' is one word too many", ret_command->words.items[words_max]);
-	if (rc == 0 && runtime_dir != NULL)
-		rc = command_set_runtime_dir(runtime_dir, &err);
-	if (rc < 0)
-		return command_usage(&err);
-	ret_command->json = strcmp(output, "json") == 0;
-	return -1;
+	return fflush(stdout) == 0 && !ferror(stdout) ? 0 : error_set(err, ERROR_SYSTEM, "cannot write the output");
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What every command of postern shares: its row in the table, the common options, and how it speaks.
+/* What every command of postern shares: the form of its row in the table (cli/commands.h), the options that several
+ * take, and how it speaks.
  *
- * Data goes to stdout, messages to stderr. Whatever came from elsewhere is escaped before a terminal sees it. */
+ * Data goes to stdout, messages to stderr. Bytes that came from elsewhere are escaped before a terminal sees them. */
 #ifndef POSTERN_CLI_COMMAND_H
 #define POSTERN_CLI_COMMAND_H
 
@@ -9,69 +10,99 @@
 #include "cli/args.h"
 
 #include <jansson.h>
+#include <limits.h>
 #include <stdbool.h>
-#include <stdio.h>
+#include <stdint.h>
 
-/* Options of one command, the common ones included. */
-#define COMMAND_OPTIONS_MAX 32
+struct command_row;
+
+/* A command line after parsing. */
+struct command {
+	const struct command_row *row;
+	bool json; /* -o json */
+	struct args_list operands;
+	char **rest; /* with syntax.stops: the operands as argv, ended by NULL */
+};
 
 struct command_row {
-	const char *name;
-	int (*run)(int argc, char **argv); /* argv[0] is the command's name; returns the exit status */
-	const char *usage;                 /* behind "postern" */
-	const char *help;                  /* one line */
+	const char *name;     /* "attach", "policy check" */
+	const char *operands; /* as args_check_operands takes them */
+	const char *summary;  /* one line */
+	const char *notes;    /* below the options in the help text; may be NULL */
+	const char *page;     /* the manual page that has its options; NULL: postern(1) */
+	struct args_syntax syntax;
+	/* Returns the exit status, or -1 with *err. */
+	int (*run)(const struct command *command, struct error *err);
 };
 
-/* What a command line came to. */
-struct command {
-	bool json; /* -o json */
-	struct args_list words;
-};
+/* Lists of options that commands share: -o text|json, and -R for those that talk to the daemon. */
+extern const struct args_option command_output[], command_daemon[];
 
-/* The row that is being run, for its --help. Set by main. */
+/* Options that commands share, each with a place of its own for the value. */
+#define COMMAND_TIME(option, words, time_us)                                                                           \
+	{                                                                                                              \
+		.name = option, .value = "TIME", .help = words, .parse = command_parse_time, .target = time_us         \
+	}
+#define COMMAND_DB(path)                                                                                               \
+	{                                                                                                              \
+		.name = "db", .value = "FILE", .help = "read this database", .text = path                              \
+	}
+#define COMMAND_POLICY(path)                                                                                           \
+	{                                                                                                              \
+		'f', "policy", "FILE", "a policy file in YAML; - is standard input", .text = path                      \
+	}
+#define COMMAND_ALLOW(rules)                                                                                           \
+	{                                                                                                              \
+		'a', "allow", "RULE", "a rule to begin with, as in postern-policy(5); may be repeated", .list = rules  \
+	}
+#define COMMAND_DENY(rules)                                                                                            \
+	{                                                                                                              \
+		'd', "deny", "RULE", "likewise; deny beats allow", .list = rules                                       \
+	}
+#define COMMAND_LABEL(labels)                                                                                          \
+	{                                                                                                              \
+		'l', "label", "KEY=VALUE", "a label for lists and the log; may be repeated", .list = labels            \
+	}
+#define COMMAND_IF_GENERATION(generation)                                                                              \
+	{                                                                                                              \
+		.name = "if-generation", .value = "N", .help = "fail unless this generation is in force",              \
+		.text = generation                                                                                     \
+	}
+
+/* A point in time (cli/when.h) into the int64_t that is the option's target, in microseconds since the epoch. */
+int command_parse_time(const struct args_option *option, const char *value, struct error *err);
+
+/* The number of a word among those that word() has from first up to, not including, max. 0, or -1 with ERROR_USAGE. */
+int command_parse_word(const char *text, unsigned int first, unsigned int max, const char *(*word)(unsigned int),
+    unsigned int *ret_word, struct error *err);
+
+/* The row that messages name; NULL: none yet. */
 void command_set_row(const struct command_row *row);
 
-/* Parse with the command's own options and the common ones (-R, -o, --help), and check how many words there are. An own
- * option takes the place of a common one of its name.
- * Returns -1 to go on; otherwise the exit status, all said. */
-int command_parse(int argc, char **argv, const struct args_option *own, size_t own_count, size_t words_min,
-    size_t words_max, struct command *ret_command);
+/* What the shared options said: 0, or -1 with ERROR_USAGE. -R becomes $POSTERN_RUNTIME_DIR, made absolute, for this
+ * process and those it starts. */
+int command_finish_options(struct command *command, struct error *err);
 
-/* -R: for this process and those it starts, as $POSTERN_RUNTIME_DIR. Made absolute. */
-int command_set_runtime_dir(const char *dir, struct error *err);
-
-/* "postern: text" on stderr, every line of it; returns the documented exit status. */
+/* "postern COMMAND: text" on stderr, every line of it; returns the documented exit status. */
 int command_fail(const struct error *err);
 void command_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* Fill *err with ERROR_USAGE, the text and how to get help. Returns -1. */
+int command_usage(struct error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
 /* JSON on stdout. */
 void command_print_json(const json_t *json);
+/* An answer as JSON, or by print (NULL: not at all), as -o says. Takes the answer. Returns 0. */
+int command_print(const struct command *command, json_t *answer_own, void (*print)(const json_t *answer));
 
-/* A member's text, or "" when it is none. */
+/* A member's text, or "" when it has none; a member's number, or 0. */
 const char *command_text(const json_t *object, const char *member);
+long long command_number(const json_t *object, const char *member);
 
-int cli_attach(int argc, char **argv);
-int cli_detach(int argc, char **argv);
-int cli_list(int argc, char **argv);
-int cli_show(int argc, char **argv);
-int cli_allow(int argc, char **argv);
-int cli_deny(int argc, char **argv);
-int cli_revoke(int argc, char **argv);
-int cli_test(int argc, char **argv);
-int cli_policy(int argc, char **argv);
-int cli_preset(int argc, char **argv);
-int cli_mark(int argc, char **argv);
-int cli_status(int argc, char **argv);
+/* The audit database: given (--db), or the daemon's when that is NULL. Static storage. */
+const char *command_db(const char *given);
 
-int cli_report(int argc, char **argv);
-
-/* What came of a change of a policy (rules.c): an answer of the rules and policy endpoints. */
-void rules_print(const json_t *answer);
-/* --if-generation, for every command that changes a policy: text (may be NULL) into the request. 0 or -1. */
-#define RULES_IF_GENERATION_HELP "only if this generation is in force: nobody changed it meanwhile"
-int rules_if_generation(const char *text, json_t *request, struct error *err);
-int cli_doctor(int argc, char **argv);
-int cli_verify(int argc, char **argv);
-int cli_seal(int argc, char **argv);
+/* 0, or -1 when standard output could not be written. */
+int command_flush(struct error *err);
 
 #endif

@@ -16,8 +16,9 @@ progress_start(struct progress *progress)
 }
 
 void
-progress_show(struct progress *progress, uint64_t done, uint64_t total)
+progress_show(uint64_t done, uint64_t total, void *context)
 {
+	struct progress *progress = context;
 	int64_t now_ms = clock_mono_ms();
 
 	if (!progress->is_shown || now_ms - progress->shown_ms < PROGRESS_MS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* How far a long look at something has come, on a terminal: a percentage on standard error that is gone at the end. */
+/* The progress of a long task on a terminal: a percentage on standard error, erased at the end. */
 #ifndef POSTERN_CLI_PROGRESS_H
 #define POSTERN_CLI_PROGRESS_H
 
@@ -7,17 +7,18 @@
 #include <stdint.h>
 
 struct progress {
-	bool is_shown;    /* somebody is there to see it */
+	bool is_shown;    /* standard error is a terminal */
 	int64_t shown_ms; /* last; 0: not yet */
 };
 
-/* Standard error is a terminal, or nothing is ever shown. */
+/* Nothing is shown unless standard error is a terminal. */
 void progress_start(struct progress *progress);
 
-/* So much of total is done; total 0 counts as all. Shown some times a second at most. */
-void progress_show(struct progress *progress, uint64_t done, uint64_t total);
+/* A progress_handler; context is the struct progress: done of total is done; total 0 counts as all. Shown a few times a
+ * second at most. */
+void progress_show(uint64_t done, uint64_t total, void *context);
 
-/* Leave the line as it was. */
+/* Erase the percentage. */
 void progress_end(struct progress *progress);
 
 #endif

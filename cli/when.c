@@ -179,9 +179,7 @@ when_parse(const char *text, int64_t now_us, int64_t *ret_us, struct error *err)
 	if (when_relative(text, &ago_s))
 		*ret_us = now_us - ago_s * 1000000;
 	else if (!when_absolute(text, ret_us))
-		return error_set(err, ERROR_USAGE,
-		    "%s: not a time; say how long ago (10m, 2h, 7d), or when "
-		    "(2026-11-29T20:31:00Z)",
-		    text);
+		return error_set(
+		    err, ERROR_USAGE, "not a time; write how long ago (10m, 2h, 7d), or when (2026-11-29T20:31:00Z)");
 	return 0;
 }

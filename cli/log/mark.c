@@ -1,32 +1,26 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* postern mark: a step of the agent, among its connections in the log. */
 #include "cli/client.h"
-#include "cli/command.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Longer lines are not read: the daemon takes less by far, and says so of what it gets. */
+/* Longer lines are an error here; the limit of the daemon is much lower, and its answer says so. */
 #define MARK_LINE_MAX 4096
 
 /* It is on record when this returns. */
 static int
-mark_send(const struct command *command, const char *path, const char *text, struct error *err)
+mark_send(const struct command *command, const char *text, struct error *err)
 {
-	json_t *value = json_string(text), *request, *answer;
-	int rc;
+	json_t *value = json_string(text), *answer;
 
 	if (value == NULL)
 		return error_set(err, ERROR_USAGE, "the text is not UTF-8");
-	request = json_pack("{s:o}", "text", value);
-	rc = client_request("POST", path, request, &answer, err);
-	json_decref(request);
-	if (rc < 0)
+	if (client_sandbox(
+		"POST", command->operands.items[0], "/marks", json_pack("{s:o}", "text", value), &answer, err) < 0)
 		return -1;
-	if (command->json)
-		command_print_json(answer);
-	json_decref(answer);
-	return 0;
+	return command_print(command, answer, NULL);
 }
 
 /* The next line of standard input, without its end: 1, 0 when there is none, or -1. */
@@ -49,16 +43,16 @@ mark_read_line(char line[MARK_LINE_MAX], struct error *err)
 	return c != EOF || len > 0;
 }
 
-/* Each line is a mark, as it comes; empty ones are none. The first that is refused is the end. */
+/* Each line is a mark, sent as it comes; empty lines are skipped. Stops at the first that is refused. */
 static int
-mark_send_lines(const struct command *command, const char *path, struct error *err)
+mark_send_lines(const struct command *command, struct error *err)
 {
 	char line[MARK_LINE_MAX];
 	size_t number = 1;
 	int rc;
 
 	for (; (rc = mark_read_line(line, err)) > 0; number++) {
-		if (line[0] != '\0' && mark_send(command, path, line, err) < 0) {
+		if (line[0] != '\0' && mark_send(command, line, err) < 0) {
 			rc = -1;
 			break;
 		}
@@ -67,21 +61,20 @@ mark_send_lines(const struct command *command, const char *path, struct error *e
 	return rc == 0 ? 0 : error_prefix(err, "line %zu", number);
 }
 
-int
-cli_mark(int argc, char **argv)
+static int
+mark_run(const struct command *command, struct error *err)
 {
-	static struct command command;
-	int status = command_parse(argc, argv, NULL, 0, 2, 2, &command);
-	char path[CLIENT_PATH_MAX];
-	struct error err;
-	int rc;
-
-	if (status >= 0)
-		return status;
-	rc = client_sandbox_path(command.words.items[0], "/marks", path, &err);
-	if (rc == 0 && strcmp(command.words.items[1], "-") == 0)
-		rc = mark_send_lines(&command, path, &err);
-	else if (rc == 0)
-		rc = mark_send(&command, path, command.words.items[1], &err);
-	return rc < 0 ? command_fail(&err) : 0;
+	if (client_check_name(command->operands.items[0], err) < 0)
+		return -1;
+	return strcmp(command->operands.items[1], "-") == 0 ? mark_send_lines(command, err)
+							    : mark_send(command, command->operands.items[1], err);
 }
+
+const struct command_row mark_command = {
+    .name = "mark",
+    .operands = "SANDBOX TEXT|-",
+    .summary = "Put a step of the agent into the log; -: each line of standard input.",
+    .page = "postern-report(1)",
+    .syntax = {.groups = {command_output, command_daemon}},
+    .run = mark_run,
+};

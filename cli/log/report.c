@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* postern report: one sandbox's log as one page to look at. */
+/* postern report: one sandbox's log as one page. */
 #include "audit/query/open.h"
+#include "audit/seal/verify.h"
 #include "audit/show/render.h"
 #include "audit/show/report.h"
-#include "audit/seal/verify.h"
 #include "base/clock.h"
-#include "base/paths.h"
 #include "cli/client.h"
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/policy/policy_effective.h"
 #include "cli/progress.h"
-#include "cli/when.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,58 +18,58 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct report_words {
-	const char *output, *since, *until, *db, *id;
+static struct {
+	const char *output, *db;
 	bool unverified;
-};
+	struct report_options options;
+} report;
 
-/* Room for what verifying came to. */
+/* The result of verifying, a sentence. */
 #define REPORT_VERDICT_MAX 512
 
 static int
-report_read_words(
-    const struct report_words *words, const struct command *command, struct report_options *options, struct error *err)
+report_parse_id(const struct args_option *option, const char *text, struct error *err)
 {
 	char *end;
 
-	options->now_us = clock_real_us();
-	if (words->since != NULL && when_parse(words->since, options->now_us, &options->since_us, err) < 0)
-		return error_prefix(err, "--since");
-	if (words->until != NULL && when_parse(words->until, options->now_us, &options->until_us, err) < 0)
-		return error_prefix(err, "--until");
-	if (words->id != NULL) {
-		options->sandbox_id = strtoll(words->id, &end, 10);
-		if (*end != '\0' || options->sandbox_id <= 0)
-			return error_set(
-			    err, ERROR_USAGE, "--id %s: give the number that postern log -o json shows", words->id);
-	}
-	if (command->words.count > 0)
-		options->sandbox = command->words.items[0];
-	if (options->sandbox == NULL && options->sandbox_id == 0)
-		return error_set(err, ERROR_USAGE, "say which sandbox: NAME, or --id");
+	(void)option;
+	report.options.sandbox_id = strtoll(text, &end, 10);
+	if (*end != '\0' || report.options.sandbox_id <= 0)
+		return error_set(err, ERROR_USAGE, "not a number as postern log -o json shows it");
 	return 0;
 }
 
-/* What the daemon says is in force: text that the caller frees, or NULL and why. Only of the log that is the daemon's
- * own. */
+static const struct args_option report_command_options[] = {
+    {'o', "output", "FILE", "write the page to this file (default: standard output)", .text = &report.output},
+    COMMAND_TIME("since", "only from then on: 2h, 7d ago, or 2026-11-29T20:31:00Z", &report.options.since_us),
+    COMMAND_TIME("until", "only before then", &report.options.until_us),
+    {0, "id", "ID", "the sandbox with this id, of several that had the name", .parse = report_parse_id},
+    COMMAND_DB(&report.db),
+    {0, "no-verify", NULL, "do not verify the log first, which takes long for a long one", .flag = &report.unverified},
+    {0},
+};
+
+/* The policy in force that the daemon reports: text that the caller frees, or NULL and why. Only for the log of this
+ * daemon. */
 static char *
-report_policy_text(const struct report_options *options, int64_t *ret_id, const char **ret_why)
+report_policy_text(struct report_options *options)
 {
-	char path[CLIENT_PATH_MAX], *text = NULL;
+	char *text = NULL;
 	struct error err;
 	json_t *answer;
 	size_t size;
 	FILE *memory;
 
-	*ret_why = "The sandbox is not attached now. The events tell which policy was in force when.";
-	if (options->sandbox == NULL || client_sandbox_path(options->sandbox, "", path, &err) < 0)
+	options->policy_why = "The sandbox is not attached now. The events tell which policy was in force when.";
+	if (options->sandbox == NULL)
 		return NULL;
-	if (client_request("GET", path, NULL, &answer, &err) < 0) {
-		if (err.code != ERROR_NOT_FOUND)
-			*ret_why = "posternd could not be asked. The events tell which policy was in force when.";
+	if (client_sandbox("GET", options->sandbox, "", NULL, &answer, &err) < 0) {
+		if (err.code != ERROR_NOT_FOUND && err.code != ERROR_USAGE)
+			options->policy_why =
+			    "posternd did not answer. The events tell which policy was in force when.";
 		return NULL;
 	}
-	*ret_id = json_integer_value(json_object_get(answer, "id"));
+	options->policy_id = command_number(answer, "id");
 	memory = open_memstream(&text, &size);
 	if (memory != NULL) {
 		policy_effective_print(memory, answer);
@@ -79,12 +77,6 @@ report_policy_text(const struct report_options *options, int64_t *ret_id, const 
 	}
 	json_decref(answer);
 	return text;
-}
-
-static void
-report_show_progress(uint64_t done, uint64_t total, void *context)
-{
-	progress_show(context, done, total);
 }
 
 /* The sentence about the log's state from the newest seal before since_us on: of all of it, not of one sandbox's part.
@@ -95,7 +87,7 @@ report_verify(const char *path, int64_t since_us, char ret_text[REPORT_VERDICT_M
 	static struct verify_result result;
 	struct progress progress;
 	const struct verify_options options = {
-	    .since_us = since_us, .progress_handler = report_show_progress, .context = &progress};
+	    .since_us = since_us, .progress_handler = progress_show, .context = &progress};
 	char from[40], since[96] = "";
 	struct error err;
 	int rc;
@@ -124,31 +116,18 @@ report_verify(const char *path, int64_t since_us, char ret_text[REPORT_VERDICT_M
 	return true;
 }
 
+/* Writes the page and checks that all of it was written. */
 static int
-report_write_whole(FILE *out, const char *path, sqlite3 *db, const struct report_options *options, struct error *err)
+report_write_page(FILE *out, const char *path, const struct open_file *file, struct error *err)
 {
-	if (report_write(out, db, options, err) < 0)
+	if (report_write(out, file->db, &report.options, err) < 0)
 		return -1;
 	if (fflush(out) != 0 || ferror(out))
 		return error_sys(err, errno, "%s cannot be written", path);
 	return 0;
 }
 
-/* A device or a pipe is written to: it must not be put aside for a file. */
-static int
-report_write_special(const char *path, sqlite3 *db, const struct report_options *options, struct error *err)
-{
-	FILE *out = fopen(path, "we");
-	int rc;
-
-	if (out == NULL)
-		return error_sys(err, errno, "%s cannot be opened", path);
-	rc = report_write_whole(out, path, db, options, err);
-	fclose(out);
-	return rc;
-}
-
-/* With the mode that any new file gets: it is no secret of who makes it. */
+/* With the mode of any new file: the page is no secret of its maker. */
 static FILE *
 report_open_draft(char draft[PATH_MAX])
 {
@@ -167,88 +146,85 @@ report_open_draft(char draft[PATH_MAX])
 	return out;
 }
 
-/* A file is complete or not there: it is written beside and renamed. */
+/* A file is complete or not there: it is written beside and renamed. A device or a pipe is written to. */
 static int
-report_write_file(const char *path, sqlite3 *db, const struct report_options *options, struct error *err)
+report_write_file(const char *path, const struct open_file *file, struct error *err)
 {
 	char draft[PATH_MAX];
 	struct stat st;
+	bool special = stat(path, &st) == 0 && !S_ISREG(st.st_mode);
 	FILE *out;
 	int rc;
 
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-		return report_write_special(path, db, options, err);
 	if (snprintf(draft, sizeof(draft), "%s.XXXXXX", path) >= (int)sizeof(draft))
 		return error_sys(err, ENAMETOOLONG, "%s", path);
-	out = report_open_draft(draft);
+	out = special ? fopen(path, "we") : report_open_draft(draft);
 	if (out == NULL)
-		return error_sys(err, errno, "%s cannot be made", path);
-	rc = report_write_whole(out, path, db, options, err);
+		return error_sys(err, errno, "%s cannot be %s", path, special ? "opened" : "created");
+	rc = report_write_page(out, path, file, err);
 	fclose(out);
-	if (rc == 0 && rename(draft, path) < 0)
+	if (rc == 0 && !special && rename(draft, path) < 0)
 		rc = error_sys(err, errno, "%s cannot be written", path);
-	if (rc < 0)
+	if (rc < 0 && !special)
 		unlink(draft);
 	return rc;
 }
 
 static int
-report_run(const struct report_words *words, struct report_options *options, struct error *err)
+report_make(struct error *err)
 {
-	char own[PATH_MAX], verdict[REPORT_VERDICT_MAX];
-	const char *path = words->db != NULL ? words->db : own;
+	struct report_options *options = &report.options;
+	const char *path = command_db(report.db);
+	char verdict[REPORT_VERDICT_MAX];
 	struct open_file file = {.db = NULL};
 	int64_t attached_us;
 	int rc;
 
-	snprintf(own, sizeof(own), "%s/audit/audit.db", paths_state_dir());
 	if (open_read_only(&file, path, err) < 0)
 		return -1;
-	/* Who is not there is said to be before the log is gone through. */
+	/* A missing sandbox is reported before the whole log is verified. */
 	rc = report_find(file.db, options, &options->sandbox_id, &attached_us, err);
-	if (rc == 0 && !words->unverified) {
+	if (rc == 0 && !report.unverified) {
 		options->verified =
 		    report_verify(path, options->since_us > attached_us ? options->since_us : attached_us, verdict);
 		options->verdict = verdict;
 	}
-	if (rc == 0 && (words->output == NULL || strcmp(words->output, "-") == 0))
-		rc = report_write_whole(stdout, "standard output", file.db, options, err);
+	if (rc == 0 && (report.output == NULL || strcmp(report.output, "-") == 0))
+		rc = report_write_page(stdout, "standard output", &file, err);
 	else if (rc == 0)
-		rc = report_write_file(words->output, file.db, options, err);
+		rc = report_write_file(report.output, &file, err);
 	open_close(&file);
 	return rc;
 }
 
-int
-cli_report(int argc, char **argv)
+static int
+report_run(const struct command *command, struct error *err)
 {
-	struct report_words words = {.output = NULL};
-	const struct args_option own[] = {
-	    {'o', "output", "FILE", "write the page to this file (default: standard output)", NULL, &words.output,
-		NULL},
-	    {0, "since", "TIME", "only from then on: 2h, 7d ago, or 2026-11-29T20:31:00Z", NULL, &words.since, NULL},
-	    {0, "until", "TIME", "only before then", NULL, &words.until, NULL},
-	    {0, "id", "ID", "the sandbox with this id, of several that had the name", NULL, &words.id, NULL},
-	    {0, "db", "FILE", "read this database", NULL, &words.db, NULL},
-	    {0, "no-verify", NULL, "do not verify the log first, which takes its time for a long one",
-		&words.unverified, NULL, NULL},
-	};
-	static struct command command;
-	struct report_options options = {.now_us = 0};
-	int status = command_parse(argc, argv, own, sizeof(own) / sizeof(own[0]), 0, 1, &command);
+	struct report_options *options = &report.options;
 	char *policy = NULL;
-	struct error err;
 	int rc;
 
-	if (status >= 0)
-		return status;
-	if (report_read_words(&words, &command, &options, &err) < 0)
-		return command_fail(&err);
-	options.policy_why = "This log was read from a file; the policy is known where the sandbox is attached.";
-	if (words.db == NULL)
-		policy = report_policy_text(&options, &options.policy_id, &options.policy_why);
-	options.policy = policy;
-	rc = report_run(&words, &options, &err);
+	options->now_us = clock_real_us();
+	if (command->operands.count > 0)
+		options->sandbox = command->operands.items[0];
+	if (options->sandbox == NULL && options->sandbox_id == 0)
+		return command_usage(err, "missing operand: SANDBOX, or --id");
+	if (report.db != NULL)
+		options->policy_why =
+		    "This log was read from a file; the policy is known where the sandbox is attached.";
+	else
+		policy = report_policy_text(options);
+	options->policy = policy;
+	rc = report_make(err);
 	free(policy);
-	return rc == 0 ? 0 : command_fail(&err);
+	return rc;
 }
+
+const struct command_row report_command = {
+    .name = "report",
+    .operands = "[SANDBOX]",
+    .summary = "Make one HTML page of a sandbox's log, to look at or to hand on.",
+    .page = "postern-report(1)",
+    .syntax = {.groups = {report_command_options, command_daemon}},
+    .run = report_run,
+};

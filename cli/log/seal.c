@@ -5,10 +5,8 @@
 #include "audit/store/schema.h"
 #include "audit/seal/seal_table.h"
 #include "audit/seal/verify.h"
-#include "base/paths.h"
-#include "cli/command.h"
+#include "cli/commands.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,14 +15,12 @@
 /* Between looks for new seals; there is at most one each few seconds. */
 #define SEAL_FOLLOW_MS 500
 
-struct seal_command {
-	struct command command;
-	const char *since, *db;
-	bool follow;
-	char default_db[PATH_MAX];
-	int64_t after; /* seals up to this number were printed, or are not wanted */
-	bool printed;
-};
+static struct {
+	const char *db;
+	bool follow, since;
+	int64_t after; /* seals up to this number were printed, or are not asked for */
+	bool json, printed;
+} s;
 
 static void
 seal_print_json(const struct seal *seal, const char *log_id, const char *note)
@@ -42,21 +38,21 @@ seal_print_json(const struct seal *seal, const char *log_id, const char *note)
 }
 
 static void
-seal_print(struct seal_command *s, const struct seal *seal, const char *log_id)
+seal_print(const struct seal *seal, const char *log_id)
 {
 	char note[SEAL_NOTE_MAX];
 
 	seal_note(seal, log_id, note);
-	if (s->command.json)
+	if (s.json)
 		seal_print_json(seal, log_id, note);
 	else
-		printf("%s%s", s->printed ? "\n" : "", note);
-	s->printed = true;
+		printf("%s%s", s.printed ? "\n" : "", note);
+	s.printed = true;
 }
 
 /* All that are new. A damaged one is passed over: verify tells. */
 static int
-seal_export_new(struct seal_command *s, const struct open_file *file, struct error *err)
+seal_export_new(const struct open_file *file, struct error *err)
 {
 	char log_id[SEAL_LOG_ID_MAX];
 	sqlite3_stmt *next;
@@ -70,10 +66,10 @@ seal_export_new(struct seal_command *s, const struct open_file *file, struct err
 		return error_set(err, ERROR_CORRUPT, "%s has lost its log_id", file->path);
 	if (rc != SQLITE_OK)
 		return schema_error(err, file->db, file->path);
-	while ((rc = seal_table_next(next, s->after, &seal, &whole)) == SQLITE_ROW) {
-		s->after = seal.n;
+	while ((rc = seal_table_next(next, s.after, &seal, &whole)) == SQLITE_ROW) {
+		s.after = seal.n;
 		if (whole)
-			seal_print(s, &seal, log_id);
+			seal_print(&seal, log_id);
 	}
 	sqlite3_finalize(next);
 	if (rc != SQLITE_DONE)
@@ -85,127 +81,129 @@ seal_export_new(struct seal_command *s, const struct open_file *file, struct err
 
 /* Another file took the place of this one, or it is one that has to be opened anew to see what is new. */
 static int
-seal_reopen(struct seal_command *s, struct open_file *file, struct error *err)
+seal_reopen(struct open_file *file, struct error *err)
 {
 	struct open_file fresh;
 
-	if (open_read_only(&fresh, s->db, err) < 0)
+	if (open_read_only(&fresh, s.db, err) < 0)
 		return err->code == ERROR_NOT_FOUND || err->code == ERROR_CORRUPT ? 0 : -1;
 	if (fresh.file.st_ino != file->file.st_ino || fresh.file.st_dev != file->file.st_dev)
-		s->after = 0;
+		s.after = 0;
 	open_close(file);
 	*file = fresh;
 	return 0;
 }
 
 static int
-seal_follow(struct seal_command *s, struct open_file *file, struct error *err)
+seal_follow(struct open_file *file, struct error *err)
 {
 	const struct timespec pause = {.tv_nsec = SEAL_FOLLOW_MS * 1000000L};
 
 	for (;;) {
 		nanosleep(&pause, NULL);
-		if (open_is_stale(file) && seal_reopen(s, file, err) < 0)
+		if (open_is_stale(file) && seal_reopen(file, err) < 0)
 			return -1;
-		if (seal_export_new(s, file, err) < 0)
+		if (seal_export_new(file, err) < 0)
 			return -1;
 	}
 }
 
 static int
-seal_set_since(struct seal_command *s, struct error *err)
+seal_parse_since(const struct args_option *option, const char *text, struct error *err)
 {
 	char *end;
-	long long n;
+	long long n = strtoll(text, &end, 10);
 
-	if (s->since == NULL)
-		return 0;
-	n = strtoll(s->since, &end, 10);
-	if (*s->since == '\0' || *end != '\0' || n < 1)
-		return error_set(err, ERROR_USAGE, "--since %s: not the number of a seal", s->since);
-	s->after = n - 1;
+	(void)option;
+	if (*text == '\0' || *end != '\0' || n < 1)
+		return error_set(err, ERROR_USAGE, "not the number of a seal");
+	s.after = n - 1;
+	s.since = true;
 	return 0;
 }
 
+static const struct args_option seal_options[] = {
+    {0, "since", "N", "export: seals from number N on", .parse = seal_parse_since},
+    {'f', "follow", NULL, "export: wait for more", .flag = &s.follow},
+    COMMAND_DB(&s.db),
+    {0},
+};
+
 static int
-seal_export(struct seal_command *s, struct error *err)
+seal_export(struct error *err)
 {
 	struct open_file file;
 	int rc;
 
-	if (seal_set_since(s, err) < 0 || open_read_only(&file, s->db, err) < 0)
+	if (open_read_only(&file, s.db, err) < 0)
 		return -1;
-	rc = seal_export_new(s, &file, err);
-	if (rc == 0 && s->follow)
-		rc = seal_follow(s, &file, err);
+	rc = seal_export_new(&file, err);
+	if (rc == 0 && s.follow)
+		rc = seal_follow(&file, err);
 	open_close(&file);
 	return rc;
 }
 
 static void
-seal_print_keys(const struct seal_command *s, const struct seal_key *keys, size_t count)
+seal_print_keys(const struct seal_key *keys, size_t count)
 {
 	json_t *json = json_array();
 	char text[SEAL_KEY_TEXT_MAX];
 
 	for (size_t i = 0; i < count; i++) {
 		seal_key_text(&keys[i], text);
-		if (s->command.json)
+		if (s.json)
 			json_array_append_new(json, json_string(text));
 		else
 			printf("%s\n", text);
 	}
-	if (s->command.json)
+	if (s.json)
 		command_print_json(json);
 	json_decref(json);
 }
 
 static int
-seal_show_keys(struct seal_command *s, struct error *err)
+seal_show_keys(struct error *err)
 {
 	struct seal_key keys[VERIFY_KEYS_MAX];
 	struct open_file file;
 	size_t count;
 	int rc;
 
-	if (s->follow || s->since != NULL)
-		return error_set(err, ERROR_USAGE, "--since and --follow are for seal export");
-	if (open_read_only(&file, s->db, err) < 0)
+	if (s.follow || s.since)
+		return command_usage(err, "--since and --follow are for seal export");
+	if (open_read_only(&file, s.db, err) < 0)
 		return -1;
 	rc = seal_table_keys(file.db, keys, VERIFY_KEYS_MAX, &count);
 	if (rc != SQLITE_OK)
-		rc = schema_error(err, file.db, s->db);
+		rc = schema_error(err, file.db, s.db);
 	else if (count == 0)
-		rc = error_set(err, ERROR_NOT_FOUND, "%s has no seals yet", s->db);
+		rc = error_set(err, ERROR_NOT_FOUND, "%s has no seals yet", s.db);
 	open_close(&file);
 	if (rc == 0)
-		seal_print_keys(s, keys, count);
+		seal_print_keys(keys, count);
 	return rc;
 }
 
-int
-cli_seal(int argc, char **argv)
+static int
+seal_run(const struct command *command, struct error *err)
 {
-	static struct seal_command s;
-	const struct args_option options[] = {
-	    {0, "since", "N", "export: seals from number N on", NULL, &s.since, NULL},
-	    {'f', "follow", NULL, "export: wait for more", &s.follow, NULL, NULL},
-	    {0, "db", "FILE", "of this database", NULL, &s.db, NULL},
-	};
-	int rc, status = command_parse(argc, argv, options, sizeof(options) / sizeof(options[0]), 1, 1, &s.command);
-	struct error err;
+	const char *what = command->operands.items[0];
 
-	if (status >= 0)
-		return status;
-	if (s.db == NULL) {
-		snprintf(s.default_db, sizeof(s.default_db), "%s/audit/audit.db", paths_state_dir());
-		s.db = s.default_db;
-	}
-	if (strcmp(s.command.words.items[0], "export") == 0)
-		rc = seal_export(&s, &err);
-	else if (strcmp(s.command.words.items[0], "key") == 0)
-		rc = seal_show_keys(&s, &err);
-	else
-		rc = error_set(&err, ERROR_USAGE, "seal %.40s: export or key", s.command.words.items[0]);
-	return rc < 0 ? command_fail(&err) : 0;
+	s.db = command_db(s.db);
+	s.json = command->json;
+	if (strcmp(what, "export") == 0)
+		return seal_export(err);
+	if (strcmp(what, "key") == 0)
+		return seal_show_keys(err);
+	return command_usage(err, "%.40s: not one of export, key", what);
 }
+
+const struct command_row seal_command = {
+    .name = "seal",
+    .operands = "export|key",
+    .summary = "Print the log's signed seals, or the key that verifies them, to be kept elsewhere.",
+    .page = "postern-verify(1)",
+    .syntax = {.groups = {seal_options, command_output, command_daemon}},
+    .run = seal_run,
+};

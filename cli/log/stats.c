@@ -1,91 +1,41 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "cli/log/log.h"
-
-#include "audit/show/render.h"
+/* postern stats: totals of the audit log. */
 #include "audit/query/saturate.h"
 #include "audit/query/stats.h"
+#include "audit/show/render.h"
 #include "base/clock.h"
 #include "base/escape.h"
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/log/log_filter.h"
 #include "cli/table.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Without --since. */
 #define STATS_SINCE_US (24 * 3600 * 1000000ll)
-
-const char cli_stats_usage[] =
-    "usage: postern stats [options] [SANDBOX...]\n"
-    "\n"
-    "Totals of what was tried, allowed and refused, of names and of bytes, and over time; of the last day.\n"
-    "\n"
-    "  --step WORD               minute, hour or day: steps of the time series (what suits)\n"
-    "  -o, --output FORMAT       text, or json: one object\n"
-    "  -h, --help                this text\n"
-    "\n";
-
-enum stats_option { STATS_STEP = LOG_FILTER_OWN };
-
-static const struct option stats_long_options[] = {
-    {"step", required_argument, NULL, STATS_STEP},
-    {"output", required_argument, NULL, 'o'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-};
 
 static const struct {
 	const char *word;
 	int64_t us;
 } stats_steps[] = {{"minute", 60000000ll}, {"hour", 3600000000ll}, {"day", 86400000000ll}};
 
-struct stats_options {
-	struct log_filter filter;
-	int64_t step_us;
-	bool json;
+static int64_t stats_step_us; /* 0: what suits the time */
+
+static int
+stats_parse_step(const struct args_option *option, const char *text, struct error *err)
+{
+	(void)option;
+	for (size_t i = 0; i < sizeof(stats_steps) / sizeof(stats_steps[0]); i++)
+		if (strcmp(text, stats_steps[i].word) == 0)
+			stats_step_us = stats_steps[i].us;
+	return stats_step_us != 0 ? 0 : error_set(err, ERROR_USAGE, "not one of minute, hour, day");
+}
+
+static const struct args_option stats_options[] = {
+    {0, "step", "WORD", "minute, hour or day: step of the time series (default: by its length)",
+	.parse = stats_parse_step},
+    {0},
 };
-
-static int
-stats_set(struct stats_options *options, int option, const char *value, struct error *err)
-{
-	if (option == STATS_STEP) {
-		for (size_t i = 0; i < sizeof(stats_steps) / sizeof(stats_steps[0]); i++)
-			if (strcmp(value, stats_steps[i].word) == 0)
-				options->step_us = stats_steps[i].us;
-		return options->step_us != 0 ? 0
-					     : error_set(err, ERROR_USAGE, "--step %.60s: minute, hour or day", value);
-	}
-	if (option != 'o')
-		return error_set(err, ERROR_USAGE, "try: postern stats --help");
-	options->json = strcmp(value, "json") == 0;
-	return options->json || strcmp(value, "text") == 0 ? 0 : error_set(err, ERROR_USAGE, "-o must be text or json");
-}
-
-/* 0, -1 with *err, or 1 when help was wanted. */
-static int
-stats_read_options(int argc, char **argv, struct stats_options *options, struct error *err)
-{
-	struct option all[LOG_FILTER_OPTIONS_MAX];
-	int option, rc;
-
-	optind = 0;
-	log_filter_init(&options->filter);
-	log_filter_options(stats_long_options, all);
-	while ((option = getopt_long(argc, argv, "ho:", all, NULL)) != -1) {
-		if (option == 'h')
-			return 1;
-		rc = log_filter_set(&options->filter, option, optarg, err);
-		if (rc < 0 || (rc == 0 && stats_set(options, option, optarg, err) < 0))
-			return -1;
-	}
-	for (; optind < argc; optind++)
-		if (log_filter_add_sandbox(&options->filter, argv[optind], err) < 0)
-			return -1;
-	if (options->filter.filter.since_us == 0)
-		options->filter.filter.since_us = clock_real_us() - STATS_SINCE_US;
-	return log_filter_finish(&options->filter, err);
-}
 
 static json_t *
 stats_verdicts_json(const int64_t counts[VERDICT_MAX])
@@ -151,20 +101,18 @@ stats_series_json(const struct stats *stats)
 	return array;
 }
 
-static void
-stats_print_json(const struct stats_options *options, const struct stats *stats)
+static json_t *
+stats_json(int64_t since_us, const struct stats *stats)
 {
 	char since[40];
-	json_t *all = json_pack("{s:s, s:o, s:o, s:I, s:o, s:I, s:I, s:I, s:I, s:o, s:I, s:o}", "since",
-	    render_time_utc(options->filter.filter.since_us, since), "connections",
-	    stats_verdicts_json(stats->connections), "queries", stats_verdicts_json(stats->queries), "events",
-	    (json_int_t)stats->events, "reasons", stats_reasons_json(stats), "bytes_out", (json_int_t)stats->bytes_out,
-	    "bytes_in", (json_int_t)stats->bytes_in, "names", (json_int_t)stats->names, "first_seen_names",
+
+	return json_pack("{s:s, s:o, s:o, s:I, s:o, s:I, s:I, s:I, s:I, s:o, s:I, s:o}", "since",
+	    render_time_utc(since_us, since), "connections", stats_verdicts_json(stats->connections), "queries",
+	    stats_verdicts_json(stats->queries), "events", (json_int_t)stats->events, "reasons",
+	    stats_reasons_json(stats), "bytes_out", (json_int_t)stats->bytes_out, "bytes_in",
+	    (json_int_t)stats->bytes_in, "names", (json_int_t)stats->names, "first_seen_names",
 	    (json_int_t)stats->first_seen, "domains", stats_domains_json(stats), "step_s",
 	    (json_int_t)(stats->step_us / 1000000), "series", stats_series_json(stats));
-
-	command_print_json(all);
-	json_decref(all);
 }
 
 static void
@@ -240,22 +188,31 @@ stats_print_series(const struct stats *stats)
 }
 
 static int
-stats_run(const struct stats_options *options, struct error *err)
+stats_run(const struct command *command, struct error *err)
 {
-	struct query *query = query_open(options->filter.db, err);
+	struct query_filter filter;
+	struct query *query;
 	struct stats stats;
+	const char *db;
 	int rc;
 
+	if (log_filter_finish(&command->operands, &filter, &db, err) < 0)
+		return -1;
+	if (filter.since_us == 0)
+		filter.since_us = clock_real_us() - STATS_SINCE_US;
+	if (filter.until_us != 0 && filter.since_us >= filter.until_us)
+		return error_set(err, ERROR_USAGE, "--until is not after --since, which is a day ago by default");
+	query = query_open(db, err);
 	if (query == NULL)
 		return -1;
-	rc = query_start(query, &options->filter.filter, err);
+	rc = query_start(query, &filter, err);
 	if (rc == 0)
-		rc = stats_read(query, options->step_us, &stats, err);
+		rc = stats_read(query, stats_step_us, &stats, err);
 	query_close(query);
 	if (rc < 0)
 		return -1;
-	if (options->json) {
-		stats_print_json(options, &stats);
+	if (command->json) {
+		command_print(command, stats_json(filter.since_us, &stats), NULL);
 	} else {
 		stats_print_totals(&stats);
 		stats_print_lists(&stats);
@@ -265,21 +222,13 @@ stats_run(const struct stats_options *options, struct error *err)
 	return 0;
 }
 
-int
-cli_stats(int argc, char **argv)
-{
-	static struct stats_options options; /* large */
-	struct error err;
-	int rc;
-
-	options = (struct stats_options){.json = false};
-	rc = stats_read_options(argc, argv, &options, &err);
-	if (rc == 1) {
-		fputs(cli_stats_usage, stdout);
-		fputs(log_filter_usage, stdout);
-		return 0;
-	}
-	if (rc == 0)
-		rc = stats_run(&options, &err);
-	return rc == 0 ? 0 : command_fail(&err);
-}
+const struct command_row stats_command = {
+    .name = "stats",
+    .operands = "[SANDBOX]...",
+    .summary = "Show totals of attempts, bytes and names, and over time; of the last day.",
+    .page = "postern-log(1)",
+    .syntax = {.groups = {stats_options, command_output, log_filter_options},
+	.before = log_filter_before,
+	.abbreviates = true},
+    .run = stats_run,
+};

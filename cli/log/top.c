@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "cli/log/log.h"
-
+/* postern top: the largest sums of the audit log. */
+#include "audit/query/stats.h"
 #include "audit/record.h"
 #include "audit/show/render.h"
-#include "audit/query/stats.h"
 #include "base/clock.h"
 #include "base/escape.h"
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/log/log_filter.h"
 #include "cli/table.h"
 #include "policy/text/quantity.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -21,43 +19,17 @@
 #define TOP_SINCE_US (3600 * 1000000ll)
 #define TOP_ROWS 20
 #define TOP_ROWS_MAX 10000
-/* Between two looks with --watch. */
+/* Between two readings with --watch. */
 #define TOP_WATCH_S 2
 /* Longest name, each byte escaped. */
 #define TOP_TEXT_MAX 2048
 
-const char cli_top_usage[] =
-    "usage: postern top [options] [SANDBOX...]\n"
-    "\n"
-    "Show who was talked to most, or refused most; of the last hour.\n"
-    "\n"
-    "  --by WORD                 bytes, connections, denied or queries; what to order by\n"
-    "  --group WORD              name, domain, ip, port, sandbox, rule, reason, country or asn; a line each\n"
-    "  -n, --lines N             so many (20)\n"
-    "  -w, --watch               again every 2 seconds\n"
-    "  -o, --output FORMAT       text, or json: one object\n"
-    "  -h, --help                this text\n"
-    "\n";
-
-enum top_option { TOP_BY = LOG_FILTER_OWN, TOP_GROUP };
-
-static const struct option top_long_options[] = {
-    {"by", required_argument, NULL, TOP_BY},
-    {"group", required_argument, NULL, TOP_GROUP},
-    {"lines", required_argument, NULL, 'n'},
-    {"watch", no_argument, NULL, 'w'},
-    {"output", required_argument, NULL, 'o'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-};
-
-struct top_options {
-	struct log_filter filter;
+static struct {
 	enum stats_group group;
 	enum stats_by by;
 	size_t rows;
-	bool json, watch;
-};
+	bool watch;
+} options = {.rows = TOP_ROWS};
 
 /* What the rows become. */
 struct top_output {
@@ -66,79 +38,47 @@ struct top_output {
 };
 
 static int
-top_set_word(unsigned int max, const char *(*text)(unsigned int), const char *option, const char *value,
-    unsigned int *ret_word, struct error *err)
+top_parse_by(const struct args_option *option, const char *text, struct error *err)
 {
-	char words[256] = "";
-	size_t len = 0;
+	unsigned int word = options.by;
+	int rc = command_parse_word(text, 0, STATS_BY_MAX, stats_by_text, &word, err);
 
-	for (unsigned int i = 0; i < max; i++) {
-		if (strcmp(value, text(i)) == 0) {
-			*ret_word = i;
-			return 0;
-		}
-		len += (size_t)snprintf(words + len, sizeof(words) - len, "%s%s", i == 0 ? "" : ", ", text(i));
-	}
-	return error_set(err, ERROR_USAGE, "--%s %.60s: one of %s", option, value, words);
+	(void)option;
+	options.by = (enum stats_by)word;
+	return rc;
 }
 
 static int
-top_set(struct top_options *options, int option, const char *value, struct error *err)
+top_parse_group(const struct args_option *option, const char *text, struct error *err)
 {
-	unsigned int word = 0;
+	unsigned int word = options.group;
+	int rc = command_parse_word(text, 0, STATS_GROUP_MAX, stats_group_text, &word, err);
+
+	(void)option;
+	options.group = (enum stats_group)word;
+	return rc;
+}
+
+static int
+top_parse_lines(const struct args_option *option, const char *text, struct error *err)
+{
 	uint64_t rows;
 
-	switch (option) {
-	case TOP_BY:
-		if (top_set_word(STATS_BY_MAX, stats_by_text, "by", value, &word, err) < 0)
-			return -1;
-		options->by = (enum stats_by)word;
-		return 0;
-	case TOP_GROUP:
-		if (top_set_word(STATS_GROUP_MAX, stats_group_text, "group", value, &word, err) < 0)
-			return -1;
-		options->group = (enum stats_group)word;
-		return 0;
-	case 'n':
-		if (!quantity_parse_count(value, strlen(value), TOP_ROWS_MAX, &rows) || rows == 0)
-			return error_set(err, ERROR_USAGE, "-n %.60s: not a number up to %d", value, TOP_ROWS_MAX);
-		options->rows = (size_t)rows;
-		return 0;
-	case 'w':
-		options->watch = true;
-		return 0;
-	case 'o':
-		options->json = strcmp(value, "json") == 0;
-		if (!options->json && strcmp(value, "text") != 0)
-			return error_set(err, ERROR_USAGE, "-o must be text or json");
-		return 0;
-	default:
-		return error_set(err, ERROR_USAGE, "try: postern top --help");
-	}
+	(void)option;
+	if (!quantity_parse_count(text, strlen(text), TOP_ROWS_MAX, &rows) || rows == 0)
+		return error_set(err, ERROR_USAGE, "not a number from 1 to %d", TOP_ROWS_MAX);
+	options.rows = (size_t)rows;
+	return 0;
 }
 
-/* 0, -1 with *err, or 1 when help was wanted. */
-static int
-top_read_options(int argc, char **argv, struct top_options *options, struct error *err)
-{
-	struct option all[LOG_FILTER_OPTIONS_MAX];
-	int option, rc;
-
-	optind = 0;
-	log_filter_init(&options->filter);
-	log_filter_options(top_long_options, all);
-	while ((option = getopt_long(argc, argv, "hn:wo:", all, NULL)) != -1) {
-		if (option == 'h')
-			return 1;
-		rc = log_filter_set(&options->filter, option, optarg, err);
-		if (rc < 0 || (rc == 0 && top_set(options, option, optarg, err) < 0))
-			return -1;
-	}
-	for (; optind < argc; optind++)
-		if (log_filter_add_sandbox(&options->filter, argv[optind], err) < 0)
-			return -1;
-	return log_filter_finish(&options->filter, err);
-}
+static const struct args_option top_options[] = {
+    {0, "by", "WORD", "bytes, connections, denied or queries: the order", .parse = top_parse_by},
+    {0, "group", "WORD", "name, domain, ip, port, sandbox, rule, reason, country or asn: one line each",
+	.parse = top_parse_group},
+    {'n', "lines", "N", "so many (20)", .parse = top_parse_lines},
+    {'w', "watch", NULL, "again every 2 seconds", .flag = &options.watch},
+    {0},
+};
 
 /* Printable. */
 static const char *
@@ -190,78 +130,70 @@ top_take(const struct stats_row *row, void *context)
 }
 
 static int
-top_show(const struct top_options *options, int64_t since_us, struct error *err)
+top_show(const struct command *command, const char *db, const struct query_filter *filter, struct error *err)
 {
-	const char *headings[] = {
-	    "CONNECTIONS", "QUERIES", "DENIED", "OUT", "IN", stats_group_text((unsigned int)options->group)};
-	struct query_filter filter = options->filter.filter;
-	struct query *query = query_open(options->filter.db, err);
-	struct top_output output = {.rows = options->json ? json_array() : NULL};
+	const char *headings[] = {"CONNECTIONS", "QUERIES", "DENIED", "OUT", "IN", stats_group_text(options.group)};
+	struct query *query = query_open(db, err);
+	struct top_output output = {.rows = command->json ? json_array() : NULL};
 	char since[40];
-	json_t *all;
 	int rc;
 
 	if (query == NULL) {
 		json_decref(output.rows);
 		return -1;
 	}
-	filter.since_us = since_us;
 	table_init(&output.table, sizeof(headings) / sizeof(headings[0]), headings);
-	rc = query_start(query, &filter, err);
+	rc = query_start(query, filter, err);
 	if (rc == 0)
-		rc = stats_top(query, options->group, options->by, options->rows, top_take, &output, err);
+		rc = stats_top(query, options.group, options.by, options.rows, top_take, &output, err);
 	query_close(query);
-	if (rc == 0 && options->json) {
-		all = json_pack("{s:s, s:s, s:s, s:O}", "since", render_time_utc(since_us, since), "group",
-		    stats_group_text((unsigned int)options->group), "by", stats_by_text((unsigned int)options->by),
-		    "top", output.rows);
-		command_print_json(all);
-		json_decref(all);
-	}
-	if (rc == 0 && !options->json && options->watch)
+	if (rc == 0 && options.watch)
 		fputs("\x1b[H\x1b[2J", stdout);
-	if (rc == 0 && !options->json)
+	if (rc == 0 && !command->json)
 		table_print(&output.table, stdout, "");
+	if (rc == 0 && command->json)
+		command_print(command,
+		    json_pack("{s:s, s:s, s:s, s:O}", "since", render_time_utc(filter->since_us, since), "group",
+			stats_group_text(options.group), "by", stats_by_text(options.by), "top", output.rows),
+		    NULL);
 	json_decref(output.rows);
 	return rc;
 }
 
 static int
-top_run(const struct top_options *options, struct error *err)
+top_run(const struct command *command, struct error *err)
 {
 	const struct timespec pause = {.tv_sec = TOP_WATCH_S};
-	int64_t asked_us = options->filter.filter.since_us, started_us = clock_real_us(), now_us = started_us;
-	int64_t span_us = asked_us == 0 ? TOP_SINCE_US : started_us - asked_us;
-	int rc;
+	int64_t now_us = clock_real_us(), span_us = TOP_SINCE_US;
+	struct query_filter filter;
+	const char *db;
 
-	/* Whoever watches sees the last hour at each moment, not the hour before the start. */
+	if (log_filter_finish(&command->operands, &filter, &db, err) < 0)
+		return -1;
+	if (options.watch && (!isatty(STDOUT_FILENO) || command->json))
+		return command_usage(err, "--watch needs a terminal and no -o json");
+	if (filter.since_us != 0)
+		span_us = now_us - filter.since_us;
+	/* With --watch the span ends now, at each moment. */
 	for (;; now_us = clock_real_us()) {
-		rc = top_show(options, now_us - span_us, err);
-		if (rc < 0 || !options->watch)
-			return rc;
-		if (fflush(stdout) != 0)
-			return error_set(err, ERROR_SYSTEM, "cannot write the output");
+		filter.since_us = now_us - span_us;
+		if (top_show(command, db, &filter, err) < 0)
+			return -1;
+		if (!options.watch)
+			return 0;
+		if (command_flush(err) < 0)
+			return -1;
 		nanosleep(&pause, NULL);
 	}
 }
 
-int
-cli_top(int argc, char **argv)
-{
-	static struct top_options options; /* large */
-	struct error err;
-	int rc;
-
-	options = (struct top_options){.rows = TOP_ROWS};
-	rc = top_read_options(argc, argv, &options, &err);
-	if (rc == 1) {
-		fputs(cli_top_usage, stdout);
-		fputs(log_filter_usage, stdout);
-		return 0;
-	}
-	if (rc == 0 && options.watch && (!isatty(STDOUT_FILENO) || options.json))
-		rc = error_set(&err, ERROR_USAGE, "--watch redraws a terminal: there is none");
-	if (rc == 0)
-		rc = top_run(&options, &err);
-	return rc == 0 ? 0 : command_fail(&err);
-}
+const struct command_row top_command = {
+    .name = "top",
+    .operands = "[SANDBOX]...",
+    .summary = "Show the largest sums by name, address, sandbox, rule, ...; of the last hour.",
+    .page = "postern-log(1)",
+    .syntax = {.groups = {top_options, command_output, log_filter_options},
+	.before = log_filter_before,
+	.abbreviates = true},
+    .run = top_run,
+};

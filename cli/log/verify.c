@@ -4,92 +4,83 @@
 #include "audit/seal/verify.h"
 #include "base/clock.h"
 #include "base/escape.h"
-#include "base/paths.h"
-#include "cli/command.h"
-#include "cli/progress.h"
+#include "cli/commands.h"
 #include "cli/log/verify_input.h"
+#include "cli/progress.h"
 #include "cli/when.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Gaps that are told one by one. */
+/* Gaps listed one by one. */
 #define VERIFY_GAPS_MAX 20
 
-struct verify_run_state {
-	json_t *gaps; /* the first VERIFY_GAPS_MAX */
-	struct progress progress;
-};
-
-struct verify_command {
-	struct command command;
-	const char *since, *sandbox, *db, *seals;
+static struct {
+	const char *db, *seals;
 	struct args_list keys;
-	char default_db[PATH_MAX];
 	struct seal_key parsed_keys[VERIFY_KEYS_MAX];
 	struct verify_note *notes;
 	struct verify_options options;
-	struct verify_run_state state;
-};
-
-static void
-verify_show_progress(uint64_t done, uint64_t total, void *context)
-{
-	struct verify_run_state *state = context;
-	progress_show(&state->progress, done, total);
-}
+	json_t *gaps; /* the first VERIFY_GAPS_MAX */
+} v;
 
 static void
 verify_note_gap(const struct verify_gap *gap, void *context)
 {
-	struct verify_run_state *state = context;
 	char when[40], safe[RECORD_DETAIL_MAX * 4];
 
-	if (json_array_size(state->gaps) == VERIFY_GAPS_MAX)
+	(void)context;
+	if (json_array_size(v.gaps) == VERIFY_GAPS_MAX)
 		return;
 	escape_terminal(gap->detail, strlen(gap->detail), safe, sizeof(safe));
-	json_array_append_new(state->gaps,
+	json_array_append_new(v.gaps,
 	    json_pack("{s:s, s:s, s:s}", "time", render_time_utc(gap->ts_us, when), "event", event_kind_text(gap->kind),
 		"detail", safe));
 }
 
-/* A number without anything else is a seq. */
+/* A number alone is a seq. */
 static int
-verify_set_since(struct verify_options *options, const char *text, struct error *err)
+verify_parse_since(const struct args_option *option, const char *text, struct error *err)
 {
+	struct verify_options *options = &v.options;
 	char *end;
 
-	if (*text != '\0' && strspn(text, "0123456789") == strlen(text)) {
-		options->since_seq = strtoll(text, &end, 10);
-		return options->since_seq > 0 ? 0 : error_set(err, ERROR_USAGE, "--since 0: numbers begin with 1");
-	}
-	return when_parse(text, clock_real_us(), &options->since_us, err) < 0 ? error_prefix(err, "--since") : 0;
+	(void)option;
+	if (*text == '\0' || strspn(text, "0123456789") != strlen(text))
+		return when_parse(text, clock_real_us(), &options->since_us, err);
+	options->since_seq = strtoll(text, &end, 10);
+	return options->since_seq > 0 ? 0 : error_set(err, ERROR_USAGE, "numbers begin with 1");
 }
 
-static int
-verify_set(struct verify_command *v, struct error *err)
-{
-	struct verify_options *options = &v->options;
+static const struct args_option verify_command_options[] = {
+    {0, "since", "TIME|SEQ", "begin with the newest seal before: 2h, 2026-11-29T20:31:00Z, or a number",
+	.parse = verify_parse_since},
+    {0, "key", "FILE|LINE", "a trusted verifier key, or a file of them; may be repeated (default: the keys in the log)",
+	.list = &v.keys},
+    {0, "seals", "FILE", "seals exported earlier, which must be in the log unchanged (-: standard input)",
+	.text = &v.seals},
+    {0, "sandbox", "NAME", "add up the accounts of this sandbox only", .text = &v.options.sandbox},
+    COMMAND_DB(&v.db),
+    {0},
+};
 
-	if (v->since != NULL && verify_set_since(options, v->since, err) < 0)
-		return -1;
-	for (size_t i = 0; i < v->keys.count; i++)
-		if (verify_input_key(v->keys.items[i], v->parsed_keys, &options->key_count, err) < 0)
+static int
+verify_set(struct error *err)
+{
+	for (size_t i = 0; i < v.keys.count; i++)
+		if (verify_input_key(v.keys.items[i], v.parsed_keys, &v.options.key_count, err) < 0)
 			return error_prefix(err, "--key");
-	if (v->seals != NULL && verify_input_notes(v->seals, &v->notes, &options->note_count, err) < 0)
+	if (v.seals != NULL && verify_input_notes(v.seals, &v.notes, &v.options.note_count, err) < 0)
 		return error_prefix(err, "--seals");
-	options->keys = v->parsed_keys;
-	options->notes = v->notes;
-	options->sandbox = v->sandbox;
-	options->progress_handler = verify_show_progress;
-	options->gap_handler = verify_note_gap;
-	options->context = &v->state;
-	progress_start(&v->state.progress);
-	v->state.gaps = json_array();
-	return v->state.gaps != NULL ? 0 : error_set(err, ERROR_SYSTEM, "out of memory");
+	v.db = command_db(v.db);
+	v.options.keys = v.parsed_keys;
+	v.options.notes = v.notes;
+	v.options.progress_handler = progress_show;
+	v.options.gap_handler = verify_note_gap;
+	v.gaps = json_array();
+	return v.gaps != NULL ? 0 : error_set(err, ERROR_SYSTEM, "out of memory");
 }
 
 static json_t *
@@ -142,8 +133,8 @@ verify_seal_json(const struct seal *seal)
 	    "time", render_time_utc(seal->ts_us, when), "key", key);
 }
 
-static void
-verify_print_json(const struct verify_command *v, const struct verify_result *result)
+static json_t *
+verify_json(const struct verify_result *result)
 {
 	json_t *json = json_pack("{s:b, s:s, s:b, s:I, s:I, s:I, s:o, s:I, s:I, s:o}", "ok", result->fault_count == 0,
 	    "log_id", result->log_id, "key_pinned", result->pinned, "from_seq", (json_int_t)result->from_seq,
@@ -156,11 +147,10 @@ verify_print_json(const struct verify_command *v, const struct verify_result *re
 		(json_int_t)result->notes_matched, "of_other_logs", (json_int_t)result->notes_of_others, "accounts",
 		"add_up", (json_int_t)result->accounts, "of_dropped_records", (json_int_t)result->accounts_pruned,
 		"left_out", (json_int_t)result->accounts_left_out, "gap_count", (json_int_t)result->gaps, "gaps",
-		v->state.gaps, "fault_count", (json_int_t)result->fault_count, "faults", verify_faults_json(result)));
+		v.gaps, "fault_count", (json_int_t)result->fault_count, "faults", verify_faults_json(result)));
 	if (result->fault_count > 0)
 		json_object_set_new(json, "first", verify_first_json(result));
-	command_print_json(json);
-	json_decref(json);
+	return json;
 }
 
 static void
@@ -230,9 +220,9 @@ verify_print_faults(const struct verify_result *result)
 }
 
 static void
-verify_print_text(const struct verify_command *v, const struct verify_result *result)
+verify_print_text(const struct verify_result *result)
 {
-	printf("log        %s, %s\n", result->log_id, v->db);
+	printf("log        %s, %s\n", result->log_id, v.db);
 	verify_print_seals(result);
 	printf("rows       ");
 	for (unsigned int i = 1; i < CHAIN_TABLE_MAX; i++)
@@ -241,11 +231,11 @@ verify_print_text(const struct verify_command *v, const struct verify_result *re
 	if (result->pruned_through > 0)
 		printf("dropped    up to number %lld\n", (long long)result->pruned_through);
 	verify_print_accounts(result);
-	if (v->options.note_count > 0)
+	if (v.options.note_count > 0)
 		printf("elsewhere  %" PRIu64 " seals taken elsewhere are here as they were; %" PRIu64
 		       " are of other logs\n",
 		    result->notes_matched, result->notes_of_others);
-	verify_print_gaps(v->state.gaps, result->gaps);
+	verify_print_gaps(v.gaps, result->gaps);
 	if (!result->pinned)
 		printf(
 		    "key        not pinned: trusting the key in the file; take it elsewhere and name it with --key\n");
@@ -256,51 +246,31 @@ verify_print_text(const struct verify_command *v, const struct verify_result *re
 }
 
 static int
-verify_execute(struct verify_command *v, struct error *err)
+verify_run_command(const struct command *command, struct error *err)
 {
-	struct verify_result result;
-	int rc;
+	static struct verify_result result; /* large */
+	struct progress progress;
+	int rc = verify_set(err);
 
-	if (verify_set(v, err) < 0)
-		return -1;
-	rc = verify_run(v->db, &v->options, &result, err);
-	progress_end(&v->state.progress);
-	if (rc < 0)
-		return -1;
-	if (v->command.json)
-		verify_print_json(v, &result);
-	else
-		verify_print_text(v, &result);
-	return result.fault_count > 0;
-}
-
-int
-cli_verify(int argc, char **argv)
-{
-	static struct verify_command v;
-	const struct args_option options[] = {
-	    {0, "since", "TIME|SEQ", "begin with the newest seal before: 2h, 2026-11-29T20:31:00Z, or a number", NULL,
-		&v.since, NULL},
-	    {0, "key", "FILE|LINE",
-		"a verifier key that counts, or a file of them; several add up (default: those in the log)", NULL, NULL,
-		&v.keys},
-	    {0, "seals", "FILE",
-		"seals that were exported earlier, to be found in the log as they are (-: standard input)", NULL,
-		&v.seals, NULL},
-	    {0, "sandbox", "NAME", "add up the accounts of this sandbox only", NULL, &v.sandbox, NULL},
-	    {0, "db", "FILE", "verify this database", NULL, &v.db, NULL},
-	};
-	int rc, status = command_parse(argc, argv, options, sizeof(options) / sizeof(options[0]), 0, 0, &v.command);
-	struct error err;
-
-	if (status >= 0)
-		return status;
-	if (v.db == NULL) {
-		snprintf(v.default_db, sizeof(v.default_db), "%s/audit/audit.db", paths_state_dir());
-		v.db = v.default_db;
-	}
-	rc = verify_execute(&v, &err);
+	v.options.context = &progress;
+	progress_start(&progress);
+	if (rc == 0)
+		rc = verify_run(v.db, &v.options, &result, err);
+	progress_end(&progress);
+	if (rc == 0 && command->json)
+		command_print(command, verify_json(&result), NULL);
+	else if (rc == 0)
+		verify_print_text(&result);
 	free(v.notes);
-	json_decref(v.state.gaps);
-	return rc < 0 ? command_fail(&err) : rc;
+	json_decref(v.gaps);
+	return rc < 0 ? -1 : result.fault_count > 0;
 }
+
+const struct command_row verify_command = {
+    .name = "verify",
+    .operands = "",
+    .summary = "Was anything in the log changed, removed, inserted or cut off? Exit 1: yes, and what first.",
+    .page = "postern-verify(1)",
+    .syntax = {.groups = {verify_command_options, command_output, command_daemon}},
+    .run = verify_run_command,
+};

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* postern policy and postern preset: whole policies, in files and in force. */
+/* postern policy check, show and apply: whole policies, in files and in force. */
 #include "cli/client.h"
-#include "cli/command.h"
-#include "cli/policy/policy.h"
-#include "cli/policy/policy_diff.h"
+#include "cli/commands.h"
+#include "cli/policy/policy_compile.h"
 #include "cli/policy/policy_effective.h"
-#include "cli/policy/policy_replay.h"
-#include "cli/policy/policy_suggest.h"
 #include "cli/policy/policy_text.h"
-
-#include "policy/text/preset.h"
-#include "policy/names/shared.h"
+#include "cli/policy/rules.h"
 #include "policy/compiled/snapshot.h"
+#include "policy/names/shared.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,17 +87,15 @@ policy_check_file(const char *path, json_t *list)
 }
 
 static int
-policy_check(int argc, char **argv)
+policy_run_check(const struct command *command, struct error *err)
 {
-	static struct command command;
-	int status = command_parse(argc, argv, NULL, 0, 1, ARGS_LIST_MAX, &command), worst = 0;
-	json_t *list;
+	json_t *list = command->json ? json_array() : NULL;
+	int worst = 0;
 
-	if (status >= 0)
-		return status;
-	list = command.json ? json_array() : NULL;
-	for (size_t i = 0; i < command.words.count; i++) {
-		status = policy_check_file(command.words.items[i], list);
+	(void)err;
+	for (size_t i = 0; i < command->operands.count; i++) {
+		int status = policy_check_file(command->operands.items[i], list);
+
 		if (status != 0)
 			worst = status;
 	}
@@ -111,179 +105,71 @@ policy_check(int argc, char **argv)
 	return worst;
 }
 
-static int
-policy_show(int argc, char **argv)
-{
-	bool effective = false;
-	const struct args_option options[] = {
-	    {0, "effective", NULL, "every rule in force, with the text and line it comes from", &effective, NULL, NULL},
-	};
-	static struct command command;
-	int status = command_parse(argc, argv, options, 1, 1, 1, &command);
-	struct error err;
-	json_t *answer;
-
-	if (status >= 0)
-		return status;
-	if (client_sandbox_get(command.words.items[0], &answer, &err) < 0)
-		return command_fail(&err);
-	if (command.json) {
-		command_print_json(json_object_get(answer, effective ? "rules" : "policy"));
-	} else if (!effective) {
-		printf("%s", command_text(answer, "policy"));
-	} else {
-		policy_effective_print(stdout, answer);
-	}
-	json_decref(answer);
-	return 0;
-}
-
-static int
-policy_apply(int argc, char **argv)
-{
-	const char *if_generation = NULL;
-	bool dry_run = false;
-	const struct args_option options[] = {
-	    {0, "dry-run", NULL, "only say what would change and which connections would be cut", &dry_run, NULL, NULL},
-	    {0, "if-generation", "N", RULES_IF_GENERATION_HELP, NULL, &if_generation, NULL},
-	};
-	static struct command command;
-	int status = command_parse(argc, argv, options, 2, 2, 2, &command);
-	char path[CLIENT_PATH_MAX];
-	json_t *request, *answer = NULL, *warning;
-	struct error err;
-	size_t i;
-	int rc;
-
-	if (status >= 0)
-		return status;
-	request = json_object();
-	rc = policy_text_read(command.words.items[1], request, &err);
-	if (rc == 0)
-		rc = client_sandbox_path(command.words.items[0], "/policy", path, &err);
-	if (rc == 0 && dry_run)
-		json_object_set_new(request, "preview", json_true());
-	if (rc == 0)
-		rc = rules_if_generation(if_generation, request, &err);
-	if (rc == 0)
-		rc = client_request("PUT", path, request, &answer, &err);
-	json_decref(request);
-	if (rc < 0)
-		return command_fail(&err);
-	if (command.json)
-		command_print_json(answer);
-	else
-		rules_print(answer);
-	json_array_foreach(json_object_get(answer, "warnings"), i, warning)
-	    command_warn("%s", json_string_value(warning));
-	json_decref(answer);
-	return 0;
-}
-
-static int
-preset_list_all(int argc, char **argv)
-{
-	static struct command command;
-	int status = command_parse(argc, argv, NULL, 0, 0, 0, &command);
-	char(*names)[POLICY_INCLUDE_NAME_MAX] = NULL;
-	struct preset_dirs dirs = {0};
-	struct error err;
-	size_t count = 0;
-	json_t *list;
-	int rc;
-
-	if (status >= 0)
-		return status;
-	rc = policy_presets(&dirs, &err);
-	if (rc == 0)
-		rc = preset_list(&dirs, &names, &count, &err);
-	preset_dirs_close(&dirs);
-	if (rc < 0)
-		return command_fail(&err);
-	list = json_array();
-	for (size_t i = 0; i < count; i++) {
-		json_array_append_new(list, json_string(names[i]));
-		if (!command.json)
-			printf("%s\n", names[i]);
-	}
-	if (command.json)
-		command_print_json(list);
-	json_decref(list);
-	free(names);
-	return 0;
-}
-
-static int
-preset_show(int argc, char **argv)
-{
-	static struct command command;
-	int status = command_parse(argc, argv, NULL, 0, 1, 1, &command);
-	struct preset_dirs dirs = {0};
-	struct error err;
-	char *text = NULL;
-	size_t len;
-	int rc;
-
-	if (status >= 0)
-		return status;
-	rc = policy_presets(&dirs, &err);
-	if (rc == 0)
-		rc = preset_text(&dirs, command.words.items[0], &text, &len, &err);
-	preset_dirs_close(&dirs);
-	if (rc < 0)
-		return command_fail(&err);
-	if (command.json) {
-		json_t *preset = json_pack("{s:s, s:s%}", "name", command.words.items[0], "text", text, len);
-
-		command_print_json(preset);
-		json_decref(preset);
-	} else {
-		fwrite(text, 1, len, stdout);
-	}
-	free(text);
-	return 0;
-}
-
-struct policy_command {
-	const char *name;
-	int (*run)(int argc, char **argv);
+const struct command_row policy_check = {
+    .name = "policy check",
+    .operands = "FILE...",
+    .summary = "Check policy files: errors and notes with line and column.",
+    .syntax = {.groups = {command_output, command_daemon}},
+    .run = policy_run_check,
 };
 
-/* argv[1] names the sub-command, which sees itself as argv[0]. Options in front of it are for help only. */
+static bool policy_effective;
+static const struct args_option policy_show_options[] = {
+    {0, "effective", NULL, "every rule in force, with the text and line it comes from", .flag = &policy_effective},
+    {0},
+};
+
 static int
-policy_dispatch(const struct policy_command *commands, size_t count, int argc, char **argv)
+policy_run_show(const struct command *command, struct error *err)
 {
-	static struct command command;
-	int status = -1;
-	struct error err;
+	json_t *answer;
 
-	for (size_t i = 0; argc > 1 && i < count; i++)
-		if (strcmp(commands[i].name, argv[1]) == 0)
-			return commands[i].run(argc - 1, argv + 1);
-	if (argc > 1 && argv[1][0] == '-')
-		status = command_parse(argc, argv, NULL, 0, 0, 1, &command);
-	if (status == 0)
-		printf("\npostern %s %s --help, and so on: what one of them takes.\n", argv[0], commands[0].name);
-	if (status >= 0)
-		return status;
-	error_set(&err, ERROR_USAGE, "%s: say which: %s, ...; postern help %s tells more", argv[0], commands[0].name,
-	    argv[0]);
-	return command_fail(&err);
+	if (client_sandbox("GET", command->operands.items[0], "", NULL, &answer, err) < 0)
+		return -1;
+	if (command->json)
+		command_print_json(json_object_get(answer, policy_effective ? "rules" : "policy"));
+	else if (policy_effective)
+		policy_effective_print(stdout, answer);
+	else
+		printf("%s", command_text(answer, "policy"));
+	json_decref(answer);
+	return 0;
 }
 
-int
-cli_policy(int argc, char **argv)
-{
-	static const struct policy_command commands[] = {{"check", policy_check}, {"show", policy_show},
-	    {"apply", policy_apply}, {"diff", policy_diff}, {"replay", policy_replay}, {"suggest", policy_suggest}};
+const struct command_row policy_show = {
+    .name = "policy show",
+    .operands = "SANDBOX",
+    .summary = "Show the policy of a sandbox as it was given, or what is in force.",
+    .syntax = {.groups = {policy_show_options, command_output, command_daemon}},
+    .run = policy_run_show,
+};
 
-	return policy_dispatch(commands, sizeof(commands) / sizeof(commands[0]), argc, argv);
+static const char *policy_if_generation;
+static bool policy_dry_run;
+static const struct args_option policy_apply_options[] = {
+    {0, "dry-run", NULL, "only show what would change and which connections would be cut", .flag = &policy_dry_run},
+    COMMAND_IF_GENERATION(&policy_if_generation),
+    {0},
+};
+
+static int
+policy_run_apply(const struct command *command, struct error *err)
+{
+	json_t *request = json_object();
+
+	if (policy_text_read(command->operands.items[1], request, err) < 0) {
+		json_decref(request);
+		return -1;
+	}
+	if (policy_dry_run)
+		json_object_set_new(request, "preview", json_true());
+	return rules_request(command, "PUT", "/policy", request, policy_if_generation, err);
 }
 
-int
-cli_preset(int argc, char **argv)
-{
-	static const struct policy_command commands[] = {{"list", preset_list_all}, {"show", preset_show}};
-
-	return policy_dispatch(commands, sizeof(commands) / sizeof(commands[0]), argc, argv);
-}
+const struct command_row policy_apply = {
+    .name = "policy apply",
+    .operands = "SANDBOX FILE",
+    .summary = "Put a policy file in force.",
+    .syntax = {.groups = {policy_apply_options, command_output, command_daemon}},
+    .run = policy_run_apply,
+};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "cli/policy/policy.h"
+#include "cli/policy/policy_compile.h"
 
 #include "base/clock.h"
 #include "policy/text/preset.h"
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 int
-policy_presets(struct preset_dirs *ret_dirs, struct error *err)
+policy_compile_presets(struct preset_dirs *ret_dirs, struct error *err)
 {
 	return preset_dirs_open(getenv("POSTERN_PRESET_DIR"), ret_dirs, err);
 }
@@ -21,7 +21,7 @@ compile_layers(struct policy_layers *layers, struct policy *policy, struct error
 	struct preset_dirs dirs = {0};
 	struct snapshot *snapshot;
 	struct policy all;
-	int fd = -1, rc = policy_presets(&dirs, err);
+	int fd = -1, rc = policy_compile_presets(&dirs, err);
 
 	layers->sandbox = policy;
 	layers->presets = &dirs;

@@ -4,11 +4,9 @@
  * sandbox's rules are those in force, live edits among them, but without the organisation's, which no file can say and
  * which are under every policy here. Its settings are read from its text for the same reason: in force is the smallest
  * limit of all layers. */
-#include "cli/policy/policy_diff.h"
-
 #include "cli/client.h"
-#include "cli/command.h"
-#include "cli/policy/policy.h"
+#include "cli/commands.h"
+#include "cli/policy/policy_compile.h"
 #include "cli/policy/policy_effective.h"
 
 #include "base/clock.h"
@@ -81,8 +79,8 @@ diff_sandbox(const char *name, struct error *err)
 	struct terms terms;
 	size_t i;
 
-	if (client_sandbox_get(name, &answer, err) < 0) {
-		error_prefix(err, "%s is no file, and as a sandbox", name);
+	if (client_sandbox("GET", name, "", NULL, &answer, err) < 0) {
+		error_prefix(err, "%s: no such file; as a sandbox", name);
 		json_decref(lines);
 		return NULL;
 	}
@@ -128,35 +126,37 @@ diff_missing(char sign, json_t *of, const json_t *from, json_t *lines)
 	    json_array_append_new(lines, json_sprintf("%c%s (%s)", sign, text, json_string_value(origin)));
 }
 
-int
-policy_diff(int argc, char **argv)
+static int
+diff_run(const struct command *command, struct error *err)
 {
-	static struct command command;
-	int status = command_parse(argc, argv, NULL, 0, 2, 2, &command);
 	json_t *sides[2] = {NULL, NULL}, *lines, *line;
 	int64_t now_us = clock_real_us();
-	struct error err;
 	size_t i;
+	int status;
 
-	if (status >= 0)
-		return status;
 	for (int side = 0; side < 2; side++) {
-		sides[side] = diff_side(command.words.items[side], now_us, &err);
+		sides[side] = diff_side(command->operands.items[side], now_us, err);
 		if (sides[side] == NULL) {
 			json_decref(sides[0]);
-			return command_fail(&err);
+			return -1;
 		}
 	}
 	lines = json_array();
 	diff_missing('-', sides[0], sides[1], lines);
 	diff_missing('+', sides[1], sides[0], lines);
-	if (command.json)
-		command_print_json(lines);
-	else
-		json_array_foreach(lines, i, line) printf("%s\n", json_string_value(line));
-	status = json_array_size(lines) == 0 ? 0 : 1;
-	json_decref(lines);
 	json_decref(sides[0]);
 	json_decref(sides[1]);
+	status = json_array_size(lines) == 0 ? 0 : 1;
+	if (!command->json)
+		json_array_foreach(lines, i, line) printf("%s\n", json_string_value(line));
+	command_print(command, lines, NULL);
 	return status;
 }
+
+const struct command_row policy_diff_command = {
+    .name = "policy diff",
+    .operands = "A B",
+    .summary = "Compare two policies, each a file or a sandbox. Exit 1: they differ.",
+    .syntax = {.groups = {command_output, command_daemon}},
+    .run = diff_run,
+};

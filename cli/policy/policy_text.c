@@ -88,12 +88,14 @@ policy_text_read(const char *path, json_t *request, struct error *err)
 	return rc;
 }
 
-json_t *
-policy_text_rules(enum rule_action action, const char *const *words, size_t count, struct error *err)
+int
+policy_text_rules(json_t *request, const char *member, enum rule_action action, const char *const *words, size_t count,
+    struct error *err)
 {
 	struct error all = {0}, one;
 	json_t *rules = json_array();
 
+	json_object_set_new(request, member, rules);
 	for (size_t i = 0; i < count; i++) {
 		struct rule rule;
 		size_t len = strlen(all.text);
@@ -106,8 +108,18 @@ policy_text_rules(enum rule_action action, const char *const *words, size_t coun
 		}
 	}
 	if (all.code == ERROR_NONE)
-		return rules;
-	json_decref(rules);
+		return 0;
 	*err = all;
-	return NULL;
+	return -1;
+}
+
+int
+policy_text_add(
+    json_t *request, const char *path, const struct args_list *allow, const struct args_list *deny, struct error *err)
+{
+	if (path != NULL && policy_text_read(path, request, err) < 0)
+		return -1;
+	if (allow->count > 0 && policy_text_rules(request, "allow", RULE_ALLOW, allow->items, allow->count, err) < 0)
+		return -1;
+	return deny->count == 0 ? 0 : policy_text_rules(request, "deny", RULE_DENY, deny->items, deny->count, err);
 }

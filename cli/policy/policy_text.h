@@ -13,7 +13,12 @@
 /* Read a policy file ("-": standard input), check it, and put it into the request as "policy" and "policy_file". */
 int policy_text_read(const char *path, json_t *request, struct error *err);
 
-/* Rule words as a JSON array; all bad ones are named. NULL on failure. */
-json_t *policy_text_rules(enum rule_action action, const char *const *words, size_t count, struct error *err);
+/* Check rules and put them into the request as a list under member. All invalid ones are named in *err. */
+int policy_text_rules(json_t *request, const char *member, enum rule_action action, const char *const *words,
+    size_t count, struct error *err);
+
+/* What a new sandbox begins with: --policy (NULL: none), --allow and --deny. */
+int policy_text_add(
+    json_t *request, const char *path, const struct args_list *allow, const struct args_list *deny, struct error *err);
 
 #endif

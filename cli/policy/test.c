@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* postern test NAME TARGET: the daemon decides with what is in force; here its steps are shown. */
+/* postern test: the daemon decides by the policy in force; its steps are shown here. */
 #include "cli/target.h"
 
 #include "cli/client.h"
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void
-test_print(const json_t *answer, bool allowed)
+static bool
+test_is_allowed(const json_t *answer)
 {
+	return strcmp(command_text(answer, "verdict"), "allowed") == 0;
+}
+
+static void
+test_print(const json_t *answer)
+{
+	bool allowed = test_is_allowed(answer);
 	const char *rule = command_text(answer, "rule"), *origin = command_text(answer, "origin");
 	struct table table;
 	const json_t *step;
@@ -38,31 +45,27 @@ test_print(const json_t *answer, bool allowed)
 	table_print(&table, stdout, "");
 }
 
-int
-cli_test(int argc, char **argv)
+static int
+test_run(const struct command *command, struct error *err)
 {
-	static struct command command;
-	int status = command_parse(argc, argv, NULL, 0, 2, 2, &command), rc;
-	char path[CLIENT_PATH_MAX], target[TARGET_TEXT_MAX];
-	json_t *request, *answer;
-	struct error err;
+	char target[TARGET_TEXT_MAX];
+	json_t *answer;
 	bool allowed;
 
-	if (status >= 0)
-		return status;
-	if (client_sandbox_path(command.words.items[0], "/test", path, &err) < 0 ||
-	    target_from_user(command.words.items[1], target, &err) < 0)
-		return command_fail(&err);
-	request = json_pack("{s:s}", "target", target);
-	rc = client_request("POST", path, request, &answer, &err);
-	json_decref(request);
-	if (rc < 0)
-		return command_fail(&err);
-	allowed = strcmp(command_text(answer, "verdict"), "allowed") == 0;
-	if (command.json)
-		command_print_json(answer);
-	else
-		test_print(answer, allowed);
-	json_decref(answer);
+	if (client_check_name(command->operands.items[0], err) < 0 ||
+	    target_from_user(command->operands.items[1], target, err) < 0 ||
+	    client_sandbox(
+		"POST", command->operands.items[0], "/test", json_pack("{s:s}", "target", target), &answer, err) < 0)
+		return -1;
+	allowed = test_is_allowed(answer);
+	command_print(command, answer, test_print);
 	return allowed ? 0 : 1;
 }
+
+const struct command_row test_command = {
+    .name = "test",
+    .operands = "SANDBOX TARGET",
+    .summary = "Would a sandbox reach HOST[:PORT], ADDRESS[:PORT] or a URL? Exit 1: no.",
+    .syntax = {.groups = {command_output, command_daemon}},
+    .run = test_run,
+};

@@ -2,7 +2,7 @@
 /* postern doctor: run the checks, print them, exit 1 when one failed. */
 #include "cli/sandbox/doctor.h"
 
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/table.h"
 
 #include <assert.h>
@@ -37,14 +37,14 @@ doctor_add(struct doctor *doctor, enum doctor_level level, const char *check, co
 }
 
 static void
-doctor_print(const json_t *checks)
+doctor_print(const json_t *answer)
 {
 	struct table table;
 	const json_t *check;
 	size_t i;
 
 	table_init(&table, 3, NULL);
-	json_array_foreach(checks, i, check)
+	json_array_foreach(json_object_get(answer, "checks"), i, check)
 	{
 		const char *remedy = command_text(check, "remedy");
 
@@ -55,16 +55,12 @@ doctor_print(const json_t *checks)
 	table_print(&table, stdout, "");
 }
 
-int
-cli_doctor(int argc, char **argv)
+static int
+doctor_run(const struct command *command, struct error *err)
 {
-	static struct command command;
-	int status = command_parse(argc, argv, NULL, 0, 0, 0, &command);
-	struct doctor doctor = {0};
+	struct doctor doctor = {.checks = json_array()};
 
-	if (status >= 0)
-		return status;
-	doctor.checks = json_array();
+	(void)err;
 	doctor_check_daemon(&doctor);
 	doctor_check_kernel(&doctor);
 	doctor_check_tun(&doctor);
@@ -72,15 +68,16 @@ cli_doctor(int argc, char **argv)
 	doctor_check_userns(&doctor);
 	doctor_check_firewall(&doctor);
 	doctor_check_resolvers(&doctor);
-	if (command.json) {
-		json_t *answer = json_pack("{s:O, s:I}", "checks", doctor.checks, "failed", (json_int_t)doctor.failed);
-
-		command_print_json(answer);
-		json_decref(answer);
-	} else {
-		doctor_print(doctor.checks);
-	}
-	json_decref(doctor.checks);
 	json_decref(doctor.resolvers);
+	command_print(command, json_pack("{s:o, s:I}", "checks", doctor.checks, "failed", (json_int_t)doctor.failed),
+	    doctor_print);
 	return doctor.failed == 0 ? 0 : 1;
 }
+
+const struct command_row doctor_command = {
+    .name = "doctor",
+    .operands = "",
+    .summary = "Check this machine: kernel, users, other firewalls, resolvers. Exit 1: a check failed.",
+    .syntax = {.groups = {command_output, command_daemon}},
+    .run = doctor_run,
+};

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-int
-label_add(json_t *request, const char *word, struct error *err)
+static int
+label_add(json_t *labels, const char *word, struct error *err)
 {
-	json_t *labels = json_object_get(request, "labels"), *value;
+	json_t *value;
 	size_t key_len = strcspn(word, "=");
 	char key[128];
 
@@ -15,15 +15,26 @@ label_add(json_t *request, const char *word, struct error *err)
 		return error_set(err, ERROR_USAGE, "--label %.100s: write KEY=VALUE", word);
 	memcpy(key, word, key_len);
 	key[key_len] = '\0';
-	if (labels == NULL) {
-		labels = json_object();
-		json_object_set_new(request, "labels", labels);
-	}
 	if (json_object_get(labels, key) != NULL)
 		return error_set(err, ERROR_USAGE, "--label %s: given twice", key);
 	value = json_string(word + key_len + 1);
 	if (value == NULL || json_object_set_new(labels, key, value) < 0)
 		return error_set(err, ERROR_USAGE, "--label %.100s: not printable ASCII", key);
+	return 0;
+}
+
+int
+label_add_all(json_t *request, const struct args_list *words, struct error *err)
+{
+	json_t *labels;
+
+	if (words->count == 0)
+		return 0;
+	labels = json_object();
+	json_object_set_new(request, "labels", labels);
+	for (size_t i = 0; i < words->count; i++)
+		if (label_add(labels, words->items[i], err) < 0)
+			return -1;
 	return 0;
 }
 

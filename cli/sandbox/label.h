@@ -4,14 +4,14 @@
 #define POSTERN_CLI_LABEL_H
 
 #include "base/error.h"
+#include "cli/args.h"
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Add "KEY=VALUE" to member "labels" of a request, which is made when it is not there. The daemon checks the rest. 0,
- * or -1 with ERROR_USAGE. */
-int label_add(json_t *request, const char *word, struct error *err);
+/* Put the "KEY=VALUE" words into member "labels" of a request. The daemon checks the rest. 0, or -1 with ERROR_USAGE. */
+int label_add_all(json_t *request, const struct args_list *words, struct error *err);
 
 /* Does the sandbox (as the API shows it) have the label "KEY", or "KEY=VALUE"? */
 bool label_matches(const json_t *sandbox, const char *filter);

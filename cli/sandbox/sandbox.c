@@ -4,7 +4,7 @@
 
 #include "base/escape.h"
 #include "cli/client.h"
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/sandbox/label.h"
 #include "cli/policy/policy_effective.h"
 #include "cli/table.h"
@@ -12,12 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static long long
-sandbox_number(const json_t *object, const char *member)
-{
-	return (long long)json_integer_value(json_object_get(object, member));
-}
 
 /* More than the daemon takes as labels of one sandbox. */
 #define SANDBOX_LABELS_MAX 4096
@@ -42,7 +36,7 @@ sandbox_policy_line(struct table *table, const json_t *sandbox)
 		file = json_is_string(json_object_get(sandbox, "policy")) ? "given" : "no file";
 	table_add(table, "policy");
 	table_addf(table, "%s, %zu rule%s, generation %lld", file, rules, rules == 1 ? "" : "s",
-	    sandbox_number(sandbox, "generation"));
+	    command_number(sandbox, "generation"));
 }
 
 void
@@ -96,8 +90,8 @@ list_print(const json_t *sandboxes, bool wide)
 		table_add(&table, command_text(sandbox, "kind"));
 		table_add(&table, command_text(sandbox, "guest_ip"));
 		table_add(&table, command_text(sandbox, "device"));
-		table_addf(&table, "%lld", sandbox_number(sandbox, "rules"));
-		table_addf(&table, "%lld", sandbox_number(sandbox, "generation"));
+		table_addf(&table, "%lld", command_number(sandbox, "rules"));
+		table_addf(&table, "%lld", command_number(sandbox, "generation"));
 		table_addf(&table, "%.19s", command_text(sandbox, "attached"));
 		table_add(&table, command_text(sandbox, "netns"));
 		if (!wide)
@@ -123,43 +117,49 @@ list_filter(json_t *sandboxes, const struct args_list *labels)
 	}
 }
 
-int
-cli_list(int argc, char **argv)
-{
-	static struct args_list labels;
-	static struct command command;
-	const char *output = "text";
-	const struct args_option options[] = {
-	    {'l', "label", "KEY[=VALUE]", "only those with this label; repeated: with all of them", NULL, NULL,
-		&labels},
-	    {'o', "output", "FORMAT", "text (default), wide (with parents and labels) or json", NULL, &output, NULL},
-	};
-	int status = command_parse(argc, argv, options, sizeof(options) / sizeof(options[0]), 0, 0, &command);
-	bool wide = strcmp(output, "wide") == 0;
-	json_t *answer, *sandboxes;
-	struct error err;
+static struct {
+	struct args_list labels;
+	const char *output;
+} list = {.output = "text"};
 
-	if (status >= 0)
-		return status;
-	if (!wide && strcmp(output, "text") != 0 && strcmp(output, "json") != 0) {
-		error_set(&err, ERROR_USAGE, "-o must be text, wide or json");
-		return command_fail(&err);
-	}
-	if (client_request("GET", "/v1/sandboxes", NULL, &answer, &err) < 0)
-		return command_fail(&err);
+static const struct args_option list_options[] = {
+    {'l', "label", "KEY[=VALUE]", "only those with this label; repeated: with all of them", .list = &list.labels},
+    {'o', "output", "FORMAT", "text (default), wide (with parents and labels) or json", .text = &list.output},
+    {0},
+};
+
+static int
+list_run(const struct command *command, struct error *err)
+{
+	bool wide = strcmp(list.output, "wide") == 0, json = strcmp(list.output, "json") == 0;
+	json_t *answer, *sandboxes;
+
+	(void)command;
+	if (!wide && !json && strcmp(list.output, "text") != 0)
+		return command_usage(err, "-o %.60s: not one of text, wide, json", list.output);
+	if (client_request("GET", "/v1/sandboxes", NULL, &answer, err) < 0)
+		return -1;
 	sandboxes = json_object_get(answer, "sandboxes");
-	list_filter(sandboxes, &labels);
-	if (strcmp(output, "json") == 0)
+	list_filter(sandboxes, &list.labels);
+	if (json)
 		command_print_json(answer);
 	else if (json_array_size(sandboxes) > 0)
 		list_print(sandboxes, wide);
-	else if (labels.count > 0)
+	else if (list.labels.count > 0)
 		command_warn("no sandbox has these labels");
 	else
 		command_warn("no sandboxes; postern attach makes one");
 	json_decref(answer);
 	return 0;
 }
+
+const struct command_row sandbox_list = {
+    .name = "list",
+    .operands = "",
+    .summary = "List the sandboxes.",
+    .syntax = {.groups = {list_options, command_daemon}},
+    .run = list_run,
+};
 
 /* -- show ---------------------------------------------------------------------------------------------------------- */
 
@@ -221,11 +221,11 @@ show_leases(const json_t *sandbox)
 	{
 		table_add(&table, command_text(lease, "name"));
 		table_add(&table, command_text(lease, "address"));
-		table_addf(&table, "for another %lld s", sandbox_number(lease, "left_s"));
+		table_addf(&table, "for another %lld s", command_number(lease, "left_s"));
 	}
 	printf("\nleases%s\n", json_array_size(leases) == 0 ? ": none" : "");
 	table_print(&table, stdout, "  ");
-	printf("\nlive connections: %lld\n", sandbox_number(sandbox, "flows"));
+	printf("\nlive connections: %lld\n", command_number(sandbox, "flows"));
 }
 
 static void
@@ -245,28 +245,31 @@ show_text(const char *heading, const char *text)
 	}
 }
 
-int
-cli_show(int argc, char **argv)
+static void
+show_print(const json_t *sandbox)
 {
-	static struct command command;
-	int status = command_parse(argc, argv, NULL, 0, 1, 1, &command);
-	struct error err;
+	sandbox_print(sandbox);
+	show_settings(sandbox);
+	show_rules(json_object_get(sandbox, "rules"), strcmp(command_text(sandbox, "mode"), "learn") == 0);
+	show_leases(sandbox);
+	show_text("policy as given", command_text(sandbox, "policy"));
+	show_text("live edits", command_text(sandbox, "edits"));
+}
+
+static int
+show_run(const struct command *command, struct error *err)
+{
 	json_t *answer;
 
-	if (status >= 0)
-		return status;
-	if (client_sandbox_get(command.words.items[0], &answer, &err) < 0)
-		return command_fail(&err);
-	if (command.json) {
-		command_print_json(answer);
-	} else {
-		sandbox_print(answer);
-		show_settings(answer);
-		show_rules(json_object_get(answer, "rules"), strcmp(command_text(answer, "mode"), "learn") == 0);
-		show_leases(answer);
-		show_text("policy as given", command_text(answer, "policy"));
-		show_text("live edits", command_text(answer, "edits"));
-	}
-	json_decref(answer);
-	return 0;
+	if (client_sandbox("GET", command->operands.items[0], "", NULL, &answer, err) < 0)
+		return -1;
+	return command_print(command, answer, show_print);
 }
+
+const struct command_row sandbox_show = {
+    .name = "show",
+    .operands = "SANDBOX",
+    .summary = "Show all about a sandbox: addresses, policy, rules, leases.",
+    .syntax = {.groups = {command_output, command_daemon}},
+    .run = show_run,
+};

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* postern status. */
 #include "cli/client.h"
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-static long long
-status_number(const json_t *object, const char *member)
-{
-	return (long long)json_integer_value(json_object_get(object, member));
-}
 
 static const char *
 status_yes(const json_t *answer, const char *member)
@@ -31,11 +25,11 @@ status_roles(const json_t *roles)
 	json_array_foreach(roles, i, role)
 	{
 		table_add(&table, command_text(role, "role"));
-		if (status_number(role, "pid") == 0)
+		if (command_number(role, "pid") == 0)
 			table_add(&table, "not running");
 		else
-			table_addf(&table, "%lld", status_number(role, "pid"));
-		table_addf(&table, "%lld", status_number(role, "restarts"));
+			table_addf(&table, "%lld", command_number(role, "pid"));
+		table_addf(&table, "%lld", command_number(role, "restarts"));
 	}
 	table_print(&table, stdout, "");
 }
@@ -77,7 +71,7 @@ status_print(const json_t *answer)
 	table_add(&table, "version");
 	table_add(&table, command_text(answer, "version"));
 	table_add(&table, "sandboxes");
-	table_addf(&table, "%lld", status_number(answer, "sandboxes"));
+	table_addf(&table, "%lld", command_number(answer, "sandboxes"));
 	table_add(&table, "audit log can be written");
 	table_add(&table, status_yes(answer, "audit_ok"));
 	table_add(&table, "host chain in force");
@@ -115,30 +109,31 @@ status_is_healthy(const json_t *answer)
 	const json_t *role;
 	size_t i;
 
-	json_array_foreach(json_object_get(answer, "roles"), i, role) if (status_number(role, "pid") == 0) return false;
+	json_array_foreach(
+	    json_object_get(answer, "roles"), i, role) if (command_number(role, "pid") == 0) return false;
 	return json_is_true(json_object_get(answer, "audit_ok")) &&
 	    (json_is_true(json_object_get(answer, "host_chain")) ||
 		json_is_true(json_object_get(answer, "rootless"))) &&
 	    json_array_size(json_object_get(answer, "broken")) == 0;
 }
 
-int
-cli_status(int argc, char **argv)
+static int
+status_run(const struct command *command, struct error *err)
 {
-	static struct command command;
-	int status = command_parse(argc, argv, NULL, 0, 0, 0, &command);
-	struct error err;
 	json_t *answer;
+	bool healthy;
 
-	if (status >= 0)
-		return status;
-	if (client_request("GET", "/v1/status", NULL, &answer, &err) < 0)
-		return command_fail(&err);
-	if (command.json)
-		command_print_json(answer);
-	else
-		status_print(answer);
-	status = status_is_healthy(answer) ? 0 : 1;
-	json_decref(answer);
-	return status;
+	if (client_request("GET", "/v1/status", NULL, &answer, err) < 0)
+		return -1;
+	healthy = status_is_healthy(answer);
+	command_print(command, answer, status_print);
+	return healthy ? 0 : 1;
 }
+
+const struct command_row status_command = {
+    .name = "status",
+    .operands = "",
+    .summary = "Show the daemon's state and what is missing.",
+    .syntax = {.groups = {command_output, command_daemon}},
+    .run = status_run,
+};

@@ -75,11 +75,13 @@ says() {
 	says 2 "unknown command 'attahc'" postern attahc x
 	matches "message" "did you mean attach" "$stderr"
 	says 2 "usage: postern" postern
-	says 2 "option -Z is unknown" postern -Z
-	says 2 "one word too many" postern list extra
-	says 2 "usage: postern attach" postern attach
-	says 2 "usage: postern attach" postern attach a --frob
-	says 2 "say which: check" postern policy -o json check
+	says 2 "unknown option '-Z'" postern -Z
+	says 2 "postern list: extra operand 'extra'" postern list extra
+	says 2 "postern attach: missing operand: SANDBOX" postern attach
+	matches "message" "try 'postern attach --help'" "$stderr"
+	says 2 "unknown option '--frob'" postern attach a --frob
+	says 2 "options must follow 'policy check'" postern policy -o json check
+	says 2 "unknown command 'policy chek'" postern policy chek
 	local name
 	for name in '' 'Upper' '../../etc' 'a b' '-a' '.a' $'a\nb' "$(printf 'a%.0s' {1..64})" 'ä'; do
 		run postern attach -- "$name"
@@ -191,17 +193,17 @@ sys.exit(subprocess.run(["postern", "list"], timeout=20).returncode)' "$LAB/run/
 	local words
 	for words in list status 'show a' 'attach a' 'detach a' 'allow a x.com' 'deny a x.com' 'revoke a x.com' 'test a x.com'; do
 		# shellcheck disable=SC2086 # words
-		says 3 "control.sock: nobody answers; posternd is not running" postern $words
+		says 3 "control.sock: no daemon answers; posternd is not running" postern $words
 	done
 	# What is wrong with the words comes first.
 	says 2 "unknown command" postern frob
 	says 5 "can never be allowed" postern allow a 10.0.0.0/8:22
 	run -0 postern log --kind event
 	matches "log" "daemon_stop" "$output"
-	says 3 "nobody answers" postern -R /nonexistent status
+	says 3 "no daemon answers" postern -R /nonexistent status
 	# A socket that nobody listens on, and a file in its place.
 	python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$LAB/tmp/control.sock"
-	says 3 "nobody answers" postern -R "$LAB/tmp" status
+	says 3 "no daemon answers" postern -R "$LAB/tmp" status
 	rm "$LAB/tmp/control.sock"
 	posternd_start
 	run -0 postern list

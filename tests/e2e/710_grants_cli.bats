@@ -66,7 +66,7 @@ setup() {
 
 @test "what is no duration is said, and nothing is changed" {
 	run -2 postern allow grants www.lab-a.com --for soon
-	matches "message" "give a duration" "$output"
+	matches "message" "not a duration" "$output"
 	run -2 postern allow grants www.lab-a.com --for 0s
 	run curl -sS --unix-socket "$POSTERN_RUNTIME_DIR/control.sock" -d '{"action":"allow","rules":["www.lab-a.com"],"for":-1}' \
 		http://postern/v1/sandboxes/grants/rules

@@ -245,7 +245,7 @@ as_user() {
 	sandbox shared
 	run -0 as_user 5000 64210 "$LAB/bin/postern" mark shared "from the runtime"
 	run -4 as_user 5001 5001 "$LAB/bin/postern" mark shared "from a stranger"
-	matches "message" "you may not use it" "$output"
+	matches "message" "permission denied; become root" "$output"
 	run -0 as_user 5002 64210 curl -sS --fail --unix-socket "$LAB/run/control.sock" -d '{"text":"by curl"}' \
 		http://postern/v1/sandboxes/shared/marks
 	equal "who said what" "5000 from the runtime|5002 by curl" \

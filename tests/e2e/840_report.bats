@@ -157,7 +157,7 @@ png_size() { od -An -j16 -N8 -tu4 --endian=big "$1" | xargs; }
 	matches "message" 'no sandbox nobody in this log' "$output"
 	[[ ! -e $PAGE.new ]]
 	run -2 postern report
-	matches "message" 'say which sandbox' "$output"
+	matches "message" 'missing operand: SANDBOX, or --id' "$output"
 	run -1 postern report nobody --db "$LAB/tmp/none.db"
 	matches "message" 'no audit log at' "$output"
 }

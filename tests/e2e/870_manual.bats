@@ -31,7 +31,7 @@ help_texts() {
 	for command in policy preset; do
 		while read -r word; do
 			postern "$command" "$word" --help >"$HELP/$command-$word"
-		done < <(sed -nE "s/^usage: postern $command //p" "$HELP/$command" | grep -oE '(^|\| )[a-z]+' | tr -d '| ')
+		done < <(sed -nE "s/^  $command ([a-z]+) .*/\1/p" "$HELP/$command")
 	done
 }
 

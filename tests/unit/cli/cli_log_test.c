@@ -3,7 +3,7 @@
 #include "tests/unit/audit/audit_fixture.h"
 
 #include "base/clock.h"
-#include "cli/log/log.h"
+#include "cli/commands.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -51,15 +51,15 @@ start(const char *const *args)
 
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		char *argv[ARGS_MAX + 4] = {strdup("log")};
-		int argc = 1, status;
+		char *argv[ARGS_MAX + 4] = {strdup("postern"), strdup("log")};
+		int argc = 2, status;
 
-		for (; args[argc - 1] != NULL && argc < ARGS_MAX; argc++)
-			argv[argc] = strdup(args[argc - 1]);
+		for (; args[argc - 2] != NULL && argc < ARGS_MAX; argc++)
+			argv[argc] = strdup(args[argc - 2]);
 		if (freopen(output_path, "w", stdout) == NULL || freopen(error_path, "w", stderr) == NULL)
 			_exit(99);
 		setenv("TZ", "UTC", 1);
-		status = cli_log(argc, argv);
+		status = commands_main(argc, argv);
 		fflush(stdout);
 		fflush(stderr);
 		_exit(status);
@@ -158,7 +158,7 @@ test_exit_status(void **state)
 	    {{"--db", "/nonexistent/audit.db"}, 1, "no audit log at /nonexistent/audit.db"},
 	    {{"--since", "soon"}, 2, "not a time"},
 	    {{"--host", "a..b"}, 2, "--host"},
-	    {{"--kind", "x"}, 2, "connection, dns or event"},
+	    {{"--kind", "x"}, 2, "one of connection, dns, event"},
 	    {{"--reason", "no_rul"}, 2, "one of allowed, no_rule, rule_deny, "},
 	    {{"--verdict", "maybe"}, 2, "one of allowed, denied, limited, failed"},
 	    {{"--end", "?"}, 2, "one of open, fin, "},
@@ -174,10 +174,10 @@ test_exit_status(void **state)
 	    {{"--min-bytes", "5 apples"}, 2, "not a size"},
 	    {{"--id", "xyz"}, 2, "16 hexadecimal digits"},
 	    {{"--label", "=x"}, 2, "KEY or KEY=VALUE"},
-	    {{"--not"}, 2, "--not stands in front of a filter"},
-	    {{"--not", "-n", "3"}, 2, "--not stands in front of a filter"},
-	    {{"--not", "--not", "--denied"}, 2, "--not stands in front of a filter"},
-	    {{"--not", "--since", "1h"}, 2, "--not stands in front of a filter"},
+	    {{"--not"}, 2, "--not must stand before a filter"},
+	    {{"--not", "-n", "3"}, 2, "--not must stand before a filter"},
+	    {{"--not", "--not", "--denied"}, 2, "--not must stand before a filter"},
+	    {{"--not", "--since", "1h"}, 2, "--not must stand before a filter"},
 	    {{"--since", "1h", "--until", "2h"}, 2, "--until is not after --since"},
 	    {{"--qtype", "A", "--end", "fin"}, 2, "no kind of rows has all of this"},
 	    {{"--not", "--kind", "dns", "--qtype", "A"}, 2, "no kind of rows has all of this"},
@@ -188,7 +188,9 @@ test_exit_status(void **state)
 	    {{"-o", "zeek", "--kind", "dns"}, 2, "no place"},
 	    {{"-n", "x"}, 2, "not a number"},
 	    {{"-n", "-1"}, 2, "not a number"},
-	    {{"--nonsense"}, 2, "--help"},
+	    {{"--nonsense"}, 2, "postern log: unknown option '--nonsense'\npostern log: try 'postern log --help'\n"},
+	    {{"-n"}, 2, "option '--lines' needs a value: N"},
+	    {{"--s=1h"}, 2, "option '--s' is ambiguous: --sho"},
 	    {{"--db", fixture_db, "task1", "b"}, 1, "no sandbox b in this log"},
 	    {{"-f", "--until", "1h"}, 2, "contradict"},
 	    {{"--denied", "--kind", "event"}, 2, "events"},
@@ -196,6 +198,7 @@ test_exit_status(void **state)
 	    {{"--db", fixture_db, "nobody"}, 1, "no sandbox nobody in this log"},
 	};
 	const char *const help[] = {"--help", NULL};
+	static const char usage[] = "usage: postern log [OPTION]... [SANDBOX]...\n";
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -206,8 +209,8 @@ test_exit_status(void **state)
 		assert_int_equal(count_lines(contents(output_path)), 0);
 	}
 	assert_int_equal(run(help), 0);
-	assert_memory_equal(contents(output_path), cli_log_usage, strlen(cli_log_usage));
-	assert_non_null(strstr(contents(output_path), "\n  --reason WORD"));
+	assert_memory_equal(contents(output_path), usage, strlen(usage));
+	assert_non_null(strstr(contents(output_path), "\n      --reason WORD"));
 }
 
 /* What people's scripts may say: each spelling of an option, abbreviations included, before and behind operands. */

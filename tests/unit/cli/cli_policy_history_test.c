@@ -2,9 +2,10 @@
 /* Recorded history: against a policy, row by row (replay), and as one (suggest). */
 #include "audit/record.h"
 #include "base/clock.h"
-#include "cli/policy/policy_history.h"
-#include "cli/policy/policy_replay.h"
-#include "cli/policy/policy_suggest.h"
+#include "cli/policy/history.h"
+#include "cli/policy/replay.h"
+#include "cli/policy/suggest_site.h"
+#include "cli/policy/suggest_text.h"
 #include "policy/text/policy.h"
 
 #include <setjmp.h>
@@ -257,17 +258,17 @@ counts_do_not_wrap(void **state)
 static char *
 suggestion(const struct query_row *rows, size_t count)
 {
-	struct suggest *suggest = suggest_new();
+	struct suggest *suggest = suggest_targets_new();
 	struct error err;
 	char *text;
 
 	assert_non_null(suggest);
 	for (size_t i = 0; i < count; i++)
-		suggest_row(&rows[i], suggest);
-	text = suggest_format(suggest, "task", 1700000000000000, &err);
+		suggest_targets_row(&rows[i], suggest);
+	text = suggest_text_format(suggest, "task", 1700000000000000, &err);
 	if (text == NULL)
 		fail_msg("%s", err.text);
-	suggest_free(suggest);
+	suggest_targets_free(suggest);
 	return text;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* postern policy replay: what of a sandbox's recorded history would have gone otherwise under another policy. */
-#ifndef POSTERN_CLI_POLICY_REPLAY_H
-#define POSTERN_CLI_POLICY_REPLAY_H
+#ifndef POSTERN_CLI_REPLAY_H
+#define POSTERN_CLI_REPLAY_H
 
-#include "cli/policy/policy_history.h"
+#include "cli/policy/history.h"
 #include "policy/compiled/snapshot.h"
 
 enum replay_outcome { REPLAY_SAME = 0, REPLAY_BREAKS, REPLAY_OPENS, REPLAY_LEFT_OUT };
@@ -11,8 +11,5 @@ enum replay_outcome { REPLAY_SAME = 0, REPLAY_BREAKS, REPLAY_OPENS, REPLAY_LEFT_
 /* Judge the row by the policy. *ret_target and *ret_decision are written unless it is left out. */
 enum replay_outcome replay_row(const struct snapshot *policy, const struct query_row *row, int64_t now_us,
     struct history_target *ret_target, struct decision *ret_decision);
-
-/* argv[0] is "replay". Returns the exit status: 0, nothing would change; 1, something would. */
-int policy_replay(int argc, char **argv);
 
 #endif

@@ -3,7 +3,7 @@
  * in and those which make a wildcard stand together, and written in that order. What cannot be a rule (never list,
  * look-alikes) was found by asking rule_parse, which is also what reads policies; the whole is parsed and compiled
  * before anybody sees it. */
-#include "cli/policy/policy_suggest.h"
+#include "cli/policy/suggest_text.h"
 
 #include "audit/record.h"
 #include "audit/show/render.h"
@@ -99,7 +99,7 @@ suggest_order(const void *a, const void *b)
 		order = (left->domain_at != 0) - (right->domain_at != 0);
 	if (order == 0)
 		order = memcmp(&left->ports, &right->ports, sizeof(left->ports));
-	return order != 0 ? order : suggest_compare(left, right);
+	return order != 0 ? order : suggest_targets_compare(left, right);
 }
 
 /* How many targets from the first one on go into one rule? More than one: hosts below one domain, with the same ports,
@@ -122,7 +122,7 @@ suggest_siblings(const struct suggest_target *first, size_t count)
 	snprintf(wildcard, sizeof(wildcard), "*.%s", suggest_domain(first));
 	if (siblings < SUGGEST_SIBLINGS_MIN || !known ||
 	    name_canonical(suggest_domain(first), strlen(suggest_domain(first)), &domain) != NAME_OK ||
-	    shared_span_of(&domain, NULL) != SHARED_SPAN_ONE || suggest_refused(wildcard, &err))
+	    shared_span_of(&domain, NULL) != SHARED_SPAN_ONE || suggest_targets_refused(wildcard, &err))
 		return 1;
 	return siblings;
 }
@@ -266,7 +266,7 @@ suggest_write_refused(FILE *out, const struct suggest_list *list)
 		struct error err = {.text = "on the never list"};
 
 		if (target->named)
-			(void)suggest_refused(target->name.text, &err);
+			(void)suggest_targets_refused(target->name.text, &err);
 		escape_terminal(err.text, strlen(err.text), safe, sizeof(safe));
 		fprintf(out, "# left out: %s: %s\n",
 		    target->named ? target->name.text : addr_format(&target->addr, address), safe);
@@ -329,7 +329,7 @@ suggest_check(const char *text, size_t len, struct error *err)
 }
 
 char *
-suggest_format(const struct suggest *suggest, const char *sandbox, int64_t since_us, struct error *err)
+suggest_text_format(const struct suggest *suggest, const char *sandbox, int64_t since_us, struct error *err)
 {
 	struct suggest_list list = {.items = calloc(suggest->count + 1, sizeof(*list.items)), .size = suggest->count};
 	char *text = NULL;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "cli/policy/policy_replay.h"
+#include "cli/policy/replay.h"
 
 #include "audit/record.h"
 #include "audit/show/render.h"
 #include "base/clock.h"
 #include "cli/client.h"
-#include "cli/command.h"
-#include "cli/policy/policy.h"
+#include "cli/commands.h"
+#include "cli/policy/policy_compile.h"
 #include "cli/table.h"
 
 #include <inttypes.h>
@@ -17,8 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How far back to read when nobody says. */
-#define REPLAY_SINCE "7d"
+/* How far back to read without --since. */
+#define REPLAY_SINCE_S (7 * 86400)
 
 /* All attempts at one target that would go otherwise. */
 struct replay_group {
@@ -28,7 +28,7 @@ struct replay_group {
 	int64_t count, first_us, last_us;
 };
 
-struct replay {
+struct replay_tally {
 	struct snapshot *policy; /* owned */
 	int64_t now_us;
 	void *groups; /* tsearch(3), of struct replay_group; owned */
@@ -118,7 +118,7 @@ replay_compare(const void *a, const void *b)
 
 /* The group for this outcome and target; NULL when there is no room for it. */
 static struct replay_group *
-replay_group_of(struct replay *replay, enum replay_outcome outcome, const struct history_target *target)
+replay_group_of(struct replay_tally *replay, enum replay_outcome outcome, const struct history_target *target)
 {
 	struct replay_group key = {.outcome = outcome, .first_us = INT64_MAX}, *group, **found;
 
@@ -141,7 +141,7 @@ replay_group_of(struct replay *replay, enum replay_outcome outcome, const struct
 }
 
 static void
-replay_leave_out(struct replay *replay, const struct query_row *row)
+replay_leave_out(struct replay_tally *replay, const struct query_row *row)
 {
 	if (history_past_of(row) == HISTORY_OTHER && row->reason > REASON_ALLOWED && row->reason < REASON_MAX)
 		replay->left_out[row->reason]++;
@@ -160,7 +160,7 @@ replay_lacks_place(const struct snapshot *policy, const struct history_target *t
 static void
 replay_handle_row(const struct query_row *row, void *context)
 {
-	struct replay *replay = context;
+	struct replay_tally *replay = context;
 	struct history_target target;
 	struct decision decision;
 	struct replay_group *group;
@@ -206,7 +206,7 @@ replay_rule_text(const struct snapshot *policy, const struct decision *decision,
 
 /* Where the printed groups go: rows of a table, or members of two JSON arrays. */
 struct replay_report {
-	const struct replay *replay;
+	const struct replay_tally *replay;
 	struct table *table;
 	json_t *breaks, *opens;
 };
@@ -245,7 +245,7 @@ replay_tell_group(const void *node, VISIT visit, void *context)
 }
 
 static void
-replay_print_json(const struct replay *replay)
+replay_print_json(const struct replay_tally *replay)
 {
 	struct replay_report report = {.replay = replay, .breaks = json_array(), .opens = json_array()};
 	json_t *left_out = json_object(), *all;
@@ -263,7 +263,7 @@ replay_print_json(const struct replay *replay)
 }
 
 static void
-replay_print_counts(const struct replay *replay)
+replay_print_counts(const struct replay_tally *replay)
 {
 	const char *lead = "; left out, as no rule changes them: ";
 
@@ -280,7 +280,7 @@ replay_print_counts(const struct replay *replay)
 }
 
 static void
-replay_print_text(const struct replay *replay)
+replay_print_text(const struct replay_tally *replay)
 {
 	static const char *const headings[] = {"CHANGE", "TARGET", "COUNT", "FIRST", "LAST", "RULE"};
 	struct table table;
@@ -298,37 +298,52 @@ replay_print_text(const struct replay *replay)
 
 /* -- what lies under the file and over it ------------------------------------------------------------------------- */
 
+static struct {
+	const char *db, *organisation;
+	struct history_source source;
+} replay = {.source.since_us = HISTORY_SINCE_NONE};
+
+static const struct args_option replay_options[] = {
+    {0, "sandbox", "NAME", "whose record; needed", .text = &replay.source.sandbox},
+    COMMAND_TIME("since", "from then on (7d)", &replay.source.since_us),
+    COMMAND_DB(&replay.db),
+    {0, "organisation", "FILE", "the organisation's policy below it (default: posternd's default)",
+	.text = &replay.organisation},
+    {0},
+};
+
 struct replay_layers {
 	struct policy organisation, edits;
 	bool has_organisation, has_edits;
 };
 
-/* The one asked for; else, as posternd does, the default one if there is one. */
+/* The organisation's policy: --organisation; else posternd's default when that exists. */
 static int
-replay_read_organisation(const char *path, struct replay_layers *layers, struct error *err)
+replay_read_organisation(struct replay_layers *layers, struct error *err)
 {
-	if (path == NULL && access(POLICY_ORGANISATION_DEFAULT, F_OK) < 0)
+	const char *path = replay.organisation == NULL ? POLICY_ORGANISATION_DEFAULT : replay.organisation;
+
+	if (replay.organisation == NULL && access(path, F_OK) < 0)
 		return 0;
-	if (policy_read_file(path == NULL ? POLICY_ORGANISATION_DEFAULT : path, &layers->organisation, err) < 0)
+	if (policy_read_file(path, &layers->organisation, err) < 0)
 		return error_prefix(err, "the organisation's policy");
 	layers->has_organisation = true;
 	return 0;
 }
 
-/* What was added one by one and stays when the file is applied: posternd knows. A sandbox that is gone has none. */
+/* Live edits, which stay when the file is applied: posternd has them. A sandbox that is gone has none. */
 static int
-replay_read_edits(const char *sandbox, struct replay_layers *layers, struct error *err)
+replay_read_edits(struct replay_layers *layers, struct error *err)
 {
-	char path[CLIENT_PATH_MAX];
 	const char *edits;
 	json_t *answer;
 	int rc = 0;
 
-	if (client_sandbox_path(sandbox, "", path, err) < 0)
-		return -1;
-	if (client_request("GET", path, NULL, &answer, err) < 0) {
+	if (client_sandbox("GET", replay.source.sandbox, "", NULL, &answer, err) < 0) {
+		if (err->code == ERROR_USAGE)
+			return -1;
 		if (err->code != ERROR_NOT_FOUND)
-			command_warn("rules added one by one are left out of account: %s", err->text);
+			command_warn("live edits are not taken into account: %s", err->text);
 		return 0;
 	}
 	edits = json_string_value(json_object_get(answer, "edits"));
@@ -341,73 +356,60 @@ replay_read_edits(const char *sandbox, struct replay_layers *layers, struct erro
 
 /* A database from elsewhere (--db) is not about this host's daemon and organisation. */
 static int
-replay_read_layers(
-    const char *organisation, bool elsewhere, const char *sandbox, struct replay_layers *layers, struct error *err)
+replay_read_layers(struct replay_layers *layers, struct error *err)
 {
-	if ((organisation != NULL || !elsewhere) && replay_read_organisation(organisation, layers, err) < 0)
-		return -1;
-	return elsewhere ? 0 : replay_read_edits(sandbox, layers, err);
-}
+	bool elsewhere = replay.db != NULL;
 
-static void
-replay_free_layers(struct replay_layers *layers)
-{
-	policy_free(&layers->organisation);
-	policy_free(&layers->edits);
+	if ((replay.organisation != NULL || !elsewhere) && replay_read_organisation(layers, err) < 0)
+		return -1;
+	return elsewhere ? 0 : replay_read_edits(layers, err);
 }
 
 static int
-replay_run(const char *path, const struct replay_layers *layers, const struct history_source *source, bool json,
-    struct error *err)
+replay_judge(const struct command *command, const struct replay_layers *layers, struct error *err)
 {
-	struct replay replay = {
-	    .policy = policy_compile_between(path, layers->has_organisation ? &layers->organisation : NULL,
-		layers->has_edits ? &layers->edits : NULL, NULL, err),
+	struct replay_tally tally = {.policy = policy_compile_between(command->operands.items[0],
+					 layers->has_organisation ? &layers->organisation : NULL,
+					 layers->has_edits ? &layers->edits : NULL, NULL, err),
 	    .now_us = clock_real_us()};
-	int rc = replay.policy == NULL ? -1 : history_read(source, replay_handle_row, &replay, err);
+	int rc = tally.policy == NULL ? -1 : history_read(&replay.source, replay_handle_row, &tally, err);
 
-	if (rc == 0 && replay.no_memory)
+	if (rc == 0 && tally.no_memory)
 		rc = error_set(err, ERROR_SYSTEM, "out of memory");
-	if (rc == 0 && replay.placeless > 0)
-		command_warn("country and asn rules are left out of account for %" PRId64
+	if (rc == 0 && tally.placeless > 0)
+		command_warn("country and asn rules are not taken into account for %" PRId64
 			     " attempts whose place is not on record",
-		    replay.placeless);
-	if (rc == 0 && json)
-		replay_print_json(&replay);
+		    tally.placeless);
+	if (rc == 0 && command->json)
+		replay_print_json(&tally);
 	else if (rc == 0)
-		replay_print_text(&replay);
-	tdestroy(replay.groups, free);
-	snapshot_free(replay.policy);
-	return rc < 0 ? -1 : replay.changed > 0;
+		replay_print_text(&tally);
+	tdestroy(tally.groups, free);
+	snapshot_free(tally.policy);
+	return rc < 0 ? -1 : tally.changed > 0;
 }
 
-int
-policy_replay(int argc, char **argv)
+static int
+replay_run(const struct command *command, struct error *err)
 {
-	const char *sandbox = NULL, *since = REPLAY_SINCE, *db = NULL, *organisation = NULL;
-	const struct args_option options[] = {
-	    {0, "sandbox", "NAME", "whose record", NULL, &sandbox, NULL},
-	    {0, "since", "TIME", "from then on (" REPLAY_SINCE ")", NULL, &since, NULL},
-	    {0, "db", "FILE", "read this database", NULL, &db, NULL},
-	    {0, "organisation", "FILE", "the organisation's policy to lay under it (default: posternd's default)", NULL,
-		&organisation, NULL},
-	};
-	static struct command command;
-	static struct history_source source;
 	struct replay_layers layers = {.has_edits = false};
-	int rc, status = command_parse(argc, argv, options, sizeof(options) / sizeof(options[0]), 1, 1, &command);
-	struct error err;
+	int rc;
 
-	if (status >= 0)
-		return status;
-	if (sandbox == NULL)
-		rc = error_set(&err, ERROR_USAGE, "say whose record: --sandbox NAME");
-	else
-		rc = history_source_set(&source, db, sandbox, since, &err);
+	if (replay.source.sandbox == NULL)
+		return command_usage(err, "missing option: --sandbox NAME");
+	history_source_finish(&replay.source, replay.db, REPLAY_SINCE_S);
+	rc = replay_read_layers(&layers, err);
 	if (rc == 0)
-		rc = replay_read_layers(organisation, db != NULL, sandbox, &layers, &err);
-	if (rc == 0)
-		rc = replay_run(command.words.items[0], &layers, &source, command.json, &err);
-	replay_free_layers(&layers);
-	return rc < 0 ? command_fail(&err) : rc;
+		rc = replay_judge(command, &layers, err);
+	policy_free(&layers.organisation);
+	policy_free(&layers.edits);
+	return rc;
 }
+
+const struct command_row replay_command = {
+    .name = "policy replay",
+    .operands = "FILE",
+    .summary = "Judge a sandbox's record by a policy file. Exit 1: something would change.",
+    .syntax = {.groups = {replay_options, command_output, command_daemon}},
+    .run = replay_run,
+};

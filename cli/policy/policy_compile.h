@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the subcommands of postern policy share: from a file or text to a compiled policy, as posternd would. */
-#ifndef POSTERN_CLI_POLICY_H
-#define POSTERN_CLI_POLICY_H
+#ifndef POSTERN_CLI_POLICY_COMPILE_H
+#define POSTERN_CLI_POLICY_COMPILE_H
 
 #include "base/error.h"
 #include "policy/text/layers.h"
 #include "policy/compiled/snapshot.h"
 
 /* The directories of presets; $POSTERN_PRESET_DIR is for people who write some. 0 or -1. */
-int policy_presets(struct preset_dirs *ret_dirs, struct error *err);
+int policy_compile_presets(struct preset_dirs *ret_dirs, struct error *err);
 
 /* Read a file and compile it with its presets, without an organisation's policy; "expires: 2h" counts from applied_us
  * on (microseconds since the epoch). NULL on failure, as below. */

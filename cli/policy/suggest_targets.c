@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* From rows to targets, and the command. */
-#include "cli/policy/policy_suggest.h"
+/* From rows to targets. */
+#include "cli/policy/suggest_targets.h"
 
 #include "audit/record.h"
-#include "cli/command.h"
+#include "cli/policy/suggest_site.h"
 #include "policy/text/rule.h"
 #include "policy/names/shared.h"
 
@@ -13,20 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How far back to read when nobody says. */
-#define SUGGEST_SINCE "24h"
-
 #define PORT_DNS 53
 #define PORT_HTTPS 443
 
 struct suggest *
-suggest_new(void)
+suggest_targets_new(void)
 {
 	return calloc(1, sizeof(struct suggest));
 }
 
 void
-suggest_free(struct suggest *suggest)
+suggest_targets_free(struct suggest *suggest)
 {
 	if (suggest == NULL)
 		return;
@@ -36,7 +33,7 @@ suggest_free(struct suggest *suggest)
 }
 
 int
-suggest_compare(const void *a, const void *b)
+suggest_targets_compare(const void *a, const void *b)
 {
 	const struct suggest_target *left = a, *right = b;
 
@@ -63,7 +60,7 @@ suggest_domain_of(const struct name *name)
 }
 
 bool
-suggest_refused(const char *host, struct error *err)
+suggest_targets_refused(const char *host, struct error *err)
 {
 	struct rule rule;
 
@@ -80,7 +77,7 @@ suggest_target_of(struct suggest *suggest, const struct history_target *from, bo
 		key.name = from->name;
 	else
 		key.addr = from->addr;
-	found = tfind(&key, &suggest->root, suggest_compare);
+	found = tfind(&key, &suggest->root, suggest_targets_compare);
 	if (found != NULL)
 		return *found;
 	if (suggest->count == HISTORY_TARGETS_MAX)
@@ -88,13 +85,13 @@ suggest_target_of(struct suggest *suggest, const struct history_target *from, bo
 	target = malloc(sizeof(*target));
 	if (target != NULL)
 		*target = key;
-	if (target == NULL || tsearch(target, &suggest->root, suggest_compare) == NULL) {
+	if (target == NULL || tsearch(target, &suggest->root, suggest_targets_compare) == NULL) {
 		free(target);
 		suggest->no_memory = true;
 		return NULL;
 	}
 	target->domain_at = named ? suggest_domain_of(&target->name) : 0;
-	target->refused = named ? suggest_refused(target->name.text, &err) : addr_never(&target->addr) != NULL;
+	target->refused = named ? suggest_targets_refused(target->name.text, &err) : addr_never(&target->addr) != NULL;
 	suggest->count++;
 	return target;
 }
@@ -156,7 +153,7 @@ static void
 suggest_place(struct suggest *suggest, struct suggest_target *target, const struct query_row *row)
 {
 	struct name chain[SUGGEST_CHAIN_MAX];
-	size_t count = suggest_chain_of(row, chain);
+	size_t count = suggest_site_chain(row, chain);
 
 	target->domain = suggest_site_join(suggest, &target->name, target->domain_at, chain, count, row->ts_us);
 	if (target->domain != NULL)
@@ -166,7 +163,7 @@ suggest_place(struct suggest *suggest, struct suggest_target *target, const stru
 }
 
 void
-suggest_row(const struct query_row *row, void *context)
+suggest_targets_row(const struct query_row *row, void *context)
 {
 	struct suggest *suggest = context;
 	struct history_target from;
@@ -196,46 +193,4 @@ suggest_row(const struct query_row *row, void *context)
 		target->first_us = row->ts_us;
 	if (last_us > target->last_us)
 		target->last_us = last_us;
-}
-
-static int
-suggest_run(const struct history_source *source, struct error *err)
-{
-	struct suggest *suggest = suggest_new();
-	char *text = NULL;
-
-	if (suggest == NULL)
-		return error_set(err, ERROR_SYSTEM, "out of memory");
-	if (history_read(source, suggest_row, suggest, err) == 0)
-		text = suggest_format(suggest, source->sandbox, source->since_us, err);
-	suggest_free(suggest);
-	if (text == NULL)
-		return -1;
-	fputs(text, stdout);
-	free(text);
-	return 0;
-}
-
-int
-policy_suggest(int argc, char **argv)
-{
-	const char *since = SUGGEST_SINCE, *db = NULL;
-	const struct args_option options[] = {
-	    {0, "since", "TIME", "from then on (" SUGGEST_SINCE ")", NULL, &since, NULL},
-	    {0, "db", "FILE", "read this database", NULL, &db, NULL},
-	};
-	static struct command command;
-	static struct history_source source;
-	int rc, status = command_parse(argc, argv, options, sizeof(options) / sizeof(options[0]), 1, 1, &command);
-	struct error err;
-
-	if (status >= 0)
-		return status;
-	if (command.json)
-		rc = error_set(&err, ERROR_USAGE, "a policy is YAML: -o json says nothing here");
-	else
-		rc = history_source_set(&source, db, command.words.items[0], since, &err);
-	if (rc == 0)
-		rc = suggest_run(&source, &err);
-	return rc < 0 ? command_fail(&err) : 0;
 }

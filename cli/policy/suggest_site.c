@@ -11,7 +11,7 @@
  *  - a connection was let through last, if that was at most SUGGEST_SITE_S before.
  * Otherwise it is a site of its own. What belongs to a site is none itself, so that a busy guest's hosts do not all end
  * up in one heap: each heap begins with a connection to its site and takes in what is new in the seconds after one. */
-#include "cli/policy/policy_suggest.h"
+#include "cli/policy/suggest_site.h"
 
 #include "policy/reason.h"
 
@@ -75,7 +75,7 @@ alias_add(struct suggest *suggest, const struct name *name, struct suggest_domai
 }
 
 size_t
-suggest_chain_of(const struct query_row *row, struct name chain[SUGGEST_CHAIN_MAX])
+suggest_site_chain(const struct query_row *row, struct name chain[SUGGEST_CHAIN_MAX])
 {
 	json_t *answers = row->kind != QUERY_DNS || row->answers.bytes == NULL
 	    ? NULL

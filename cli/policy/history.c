@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "cli/policy/policy_history.h"
+#include "cli/policy/history.h"
 
 #include "base/clock.h"
-#include "base/paths.h"
-#include "cli/when.h"
+#include "cli/command.h"
 #include "policy/names/country.h"
 #include "policy/reason.h"
 
@@ -122,22 +121,12 @@ history_count(int64_t *count, int64_t more)
 		*count = INT64_MAX;
 }
 
-int
-history_source_set(
-    struct history_source *source, const char *db, const char *sandbox, const char *since, struct error *err)
+void
+history_source_finish(struct history_source *source, const char *db, int64_t back_s)
 {
-	int len;
-
-	if (db != NULL)
-		len = snprintf(source->db, sizeof(source->db), "%s", db);
-	else
-		len = snprintf(source->db, sizeof(source->db), "%s/audit/audit.db", paths_state_dir());
-	if (len < 0 || (size_t)len >= sizeof(source->db))
-		return error_set(err, ERROR_USAGE, "--db: the path is too long");
-	source->sandbox = sandbox;
-	if (when_parse(since, clock_real_us(), &source->since_us, err) < 0)
-		return error_prefix(err, "--since");
-	return 0;
+	source->db = command_db(db);
+	if (source->since_us == HISTORY_SINCE_NONE)
+		source->since_us = clock_real_us() - back_s * 1000000;
 }
 
 int

@@ -3,8 +3,8 @@
  * replay and suggest.
  *
  * Nothing in the database is believed: what is no canonical name, strict address, TCP or UDP port is left out. */
-#ifndef POSTERN_CLI_POLICY_HISTORY_H
-#define POSTERN_CLI_POLICY_HISTORY_H
+#ifndef POSTERN_CLI_HISTORY_H
+#define POSTERN_CLI_HISTORY_H
 
 #include "audit/query/query.h"
 #include "base/error.h"
@@ -12,7 +12,6 @@
 #include "policy/names/name.h"
 #include "policy/compiled/snapshot.h"
 
-#include <limits.h>
 #include <stdbool.h>
 
 /* Different targets that are told apart: a guest can make up any number. Further ones are only counted. */
@@ -49,16 +48,17 @@ enum history_past history_past_of(const struct query_row *row);
 /* Add without wrapping: counts in a database may be anything. */
 void history_count(int64_t *count, int64_t more);
 
-/* Where to read: the options --db and --since, and the sandbox. */
+/* No --since was given. */
+#define HISTORY_SINCE_NONE INT64_MIN
+
+/* Where to read, and what. */
 struct history_source {
-	char db[PATH_MAX];
-	const char *sandbox;
-	int64_t since_us;
+	const char *db, *sandbox;
+	int64_t since_us; /* microseconds since the epoch */
 };
 
-/* db: --db, or NULL for the database of this user's daemon; since: --since. 0, or -1 with ERROR_USAGE. */
-int history_source_set(
-    struct history_source *source, const char *db, const char *sandbox, const char *since, struct error *err);
+/* Fill in what the options left open: db NULL is the daemon's database; without a time the last back_s seconds. */
+void history_source_finish(struct history_source *source, const char *db, int64_t back_s);
 
 /* Call handler for each connection and question, oldest first. 0; -1, also with ERROR_NOT_FOUND when there is none: a
  * slip in the name or the time must not look like a good answer. */
