@@ -63,8 +63,8 @@ replay_address(const struct snapshot *policy, const struct history_target *targe
 	return by_addr;
 }
 
-/* In the order of gateway/path/judge.c. What an address rule let through has no proven name: only an address rule lets it
- * through again. A name that was only claimed counts as proven: under the new policy the guest can resolve it. */
+/* In the order of gateway/path/judge.c. What an address rule let through has no proven name: only an address rule lets
+ * it through again. A name that was only claimed counts as proven: under the new policy the guest can resolve it. */
 static struct decision
 replay_connection(
     const struct snapshot *policy, const struct history_target *target, const struct query_row *row, int64_t now_us)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What postern policy suggest collects from a sandbox's record: hosts and addresses with their ports.
  *
- * The record is the guest's words: only canonical host names and strict addresses become targets; all else is counted. */
+ * The record is the guest's words: only canonical host names and strict addresses become targets; the rest is
+ * counted. */
 #ifndef POSTERN_CLI_SUGGEST_TARGETS_H
 #define POSTERN_CLI_SUGGEST_TARGETS_H
 

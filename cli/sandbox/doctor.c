@@ -5,37 +5,6 @@
 #include "cli/commands.h"
 #include "cli/table.h"
 
-#include <assert.h>
-#include <stdarg.h>
-#include <string.h>
-
-static const char *const doctor_levels[] = {
-    [DOCTOR_OK] = "ok",
-    [DOCTOR_WARN] = "warn",
-    [DOCTOR_FAIL] = "fail",
-};
-static_assert(sizeof(doctor_levels) / sizeof(doctor_levels[0]) == DOCTOR_LEVEL_MAX, "one word per level");
-
-void
-doctor_add(struct doctor *doctor, enum doctor_level level, const char *check, const char *remedy, const char *fmt, ...)
-{
-	char text[ERROR_TEXT_MAX];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	text[strcspn(text, "\n")] = '\0';
-	for (char *at = text; *at != '\0'; at++)
-		if ((unsigned char)*at >= 0x80)
-			*at = '?';
-	json_array_append_new(doctor->checks,
-	    json_pack("{s:s, s:s, s:s, s:s*}", "level", doctor_levels[level], "check", check, "text", text, "remedy",
-		remedy));
-	if (level == DOCTOR_FAIL)
-		doctor->failed++;
-}
-
 static void
 doctor_print(const json_t *answer)
 {
@@ -67,7 +36,7 @@ doctor_run(const struct command *command, struct error *err)
 	doctor_check_users(&doctor);
 	doctor_check_userns(&doctor);
 	doctor_check_firewall(&doctor);
-	doctor_check_resolvers(&doctor);
+	doctor_resolvers_check(&doctor);
 	json_decref(doctor.resolvers);
 	command_print(command, json_pack("{s:o, s:I}", "checks", doctor.checks, "failed", (json_int_t)doctor.failed),
 	    doctor_print);

@@ -23,8 +23,8 @@ struct doctor {
 };
 
 /* remedy may be NULL. */
-void doctor_add(struct doctor *doctor, enum doctor_level level, const char *check, const char *remedy, const char *fmt,
-    ...) __attribute__((format(printf, 5, 6)));
+void doctor_check_add(struct doctor *doctor, enum doctor_level level, const char *check, const char *remedy,
+    const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 /* Run a program and collect at most size - 1 bytes of its stdout and stderr. as_root: when we are not root, in a user
  * namespace of its own where it is. Returns its exit status; 127: could not be run; 126: no such namespace. */
@@ -32,10 +32,10 @@ int doctor_capture(const char *const *argv, bool as_root, char *ret_output, size
 
 /* Output of `nft -j list ruleset`: foreign base chains that drop what the gateway sends. Returns how many it reported.
  */
-size_t doctor_judge_ruleset(struct doctor *doctor, const char *json_text, size_t len);
+size_t doctor_check_ruleset(struct doctor *doctor, const char *json_text, size_t len);
 
 /* Does a resolver answer a question within timeout_ms? */
-bool doctor_resolver_answers(const struct addr *addr, uint16_t port, int timeout_ms);
+bool doctor_resolvers_answers(const struct addr *addr, uint16_t port, int timeout_ms);
 
 void doctor_check_kernel(struct doctor *doctor);
 void doctor_check_tun(struct doctor *doctor);
@@ -43,6 +43,6 @@ void doctor_check_userns(struct doctor *doctor);
 void doctor_check_users(struct doctor *doctor);
 void doctor_check_daemon(struct doctor *doctor);
 void doctor_check_firewall(struct doctor *doctor);
-void doctor_check_resolvers(struct doctor *doctor);
+void doctor_resolvers_check(struct doctor *doctor);
 
 #endif

@@ -36,7 +36,7 @@ doctor_sockaddr(const struct addr *addr, uint16_t port, struct sockaddr_storage 
 }
 
 bool
-doctor_resolver_answers(const struct addr *addr, uint16_t port, int timeout_ms)
+doctor_resolvers_answers(const struct addr *addr, uint16_t port, int timeout_ms)
 {
 	/* RFC 1035, 4.1: id, recursion desired, one question: ". NS IN". */
 	static const uint8_t query[] = {'p', 'o', 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1};
@@ -92,13 +92,13 @@ doctor_resolv_conf(struct doctor *doctor)
 		if (addr_parse(server, strlen(server), &addr))
 			json_array_append_new(resolvers, json_string(server));
 		else
-			doctor_add(doctor, DOCTOR_WARN, "resolvers", "posternd --resolver ADDR[:PORT]",
+			doctor_check_add(doctor, DOCTOR_WARN, "resolvers", "posternd --resolver ADDR[:PORT]",
 			    "/etc/resolv.conf: '%s' is no plain address and is not used", server);
 	}
 	if (file != NULL)
 		fclose(file);
 	if (json_array_size(resolvers) == 0)
-		doctor_add(doctor, DOCTOR_FAIL, "resolvers", "posternd --resolver ADDR[:PORT]",
+		doctor_check_add(doctor, DOCTOR_FAIL, "resolvers", "posternd --resolver ADDR[:PORT]",
 		    "/etc/resolv.conf names no resolver");
 	return resolvers;
 }
@@ -113,14 +113,14 @@ doctor_count_answering(const json_t *resolvers, bool *ret_answers)
 		uint16_t port;
 
 		ret_answers[i] = doctor_parse_resolver(json_string_value(json_array_get(resolvers, i)), &addr, &port) &&
-		    doctor_resolver_answers(&addr, port, DOCTOR_RESOLVER_MS);
+		    doctor_resolvers_answers(&addr, port, DOCTOR_RESOLVER_MS);
 		count += ret_answers[i];
 	}
 	return count;
 }
 
 void
-doctor_check_resolvers(struct doctor *doctor)
+doctor_resolvers_check(struct doctor *doctor)
 {
 	json_t *resolvers = doctor->resolvers != NULL ? json_incref(doctor->resolvers) : doctor_resolv_conf(doctor);
 	bool answers[DOCTOR_RESOLVERS_MAX] = {false};
@@ -130,9 +130,9 @@ doctor_check_resolvers(struct doctor *doctor)
 		const char *text = json_string_value(json_array_get(resolvers, i));
 
 		if (answers[i])
-			doctor_add(doctor, DOCTOR_OK, "resolvers", NULL, "%s answers", text);
+			doctor_check_add(doctor, DOCTOR_OK, "resolvers", NULL, "%s answers", text);
 		else
-			doctor_add(doctor, count > 0 ? DOCTOR_WARN : DOCTOR_FAIL, "resolvers", DOCTOR_REMEDY,
+			doctor_check_add(doctor, count > 0 ? DOCTOR_WARN : DOCTOR_FAIL, "resolvers", DOCTOR_REMEDY,
 			    "%s does not answer within %d s", text, DOCTOR_RESOLVER_MS / 1000);
 	}
 	json_decref(resolvers);

@@ -10,7 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Put the "KEY=VALUE" words into member "labels" of a request. The daemon checks the rest. 0, or -1 with ERROR_USAGE. */
+/* Put the "KEY=VALUE" words into member "labels" of a request. The daemon checks the rest. 0, or -1 with
+ * ERROR_USAGE. */
 int label_add_all(json_t *request, const struct args_list *words, struct error *err);
 
 /* Does the sandbox (as the API shows it) have the label "KEY", or "KEY=VALUE"? */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The table of commands: it is whole, the manual pages have its options and no others, and what is said of wrong words. */
+/* The table of commands is whole; the manual pages have its options and no others; usage errors say how to get help. */
 #include "cli/commands.h"
 
 #include <setjmp.h>

@@ -41,7 +41,7 @@ foreign_chains_that_drop_what_leaves_are_named(void **state)
 		struct doctor doctor = {.checks = json_array()};
 
 		assert_int_equal(
-		    doctor_judge_ruleset(&doctor, rows[i].ruleset, strlen(rows[i].ruleset)), rows[i].found);
+		    doctor_check_ruleset(&doctor, rows[i].ruleset, strlen(rows[i].ruleset)), rows[i].found);
 		assert_int_equal(json_array_size(doctor.checks), rows[i].found);
 		assert_int_equal(doctor.failed, 0);
 		json_decref(doctor.checks);
@@ -74,13 +74,13 @@ a_resolver_answers_or_does_not(void **state)
 	assert_true(addr_parse("127.0.0.1", 9, &addr));
 	assert_int_equal(bind(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&sin, &len), 0);
-	assert_false(doctor_resolver_answers(&addr, ntohs(sin.sin_port), 50)); /* silent */
+	assert_false(doctor_resolvers_answers(&addr, ntohs(sin.sin_port), 50)); /* silent */
 	assert_true(recv(fd, &len, sizeof(len), 0) > 0);
 	assert_int_equal(pthread_create(&thread, NULL, echo_once, &fd), 0);
-	assert_true(doctor_resolver_answers(&addr, ntohs(sin.sin_port), 10000));
+	assert_true(doctor_resolvers_answers(&addr, ntohs(sin.sin_port), 10000));
 	pthread_join(thread, NULL);
 	close(fd);
-	assert_false(doctor_resolver_answers(&addr, ntohs(sin.sin_port), 10000)); /* nobody is there: at once */
+	assert_false(doctor_resolvers_answers(&addr, ntohs(sin.sin_port), 10000)); /* nobody is there: at once */
 }
 
 static void

@@ -6,12 +6,14 @@
 #include "cli/command.h"
 #include "policy/names/addr.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <libgen.h>
 #include <limits.h>
 #include <pwd.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,6 +22,34 @@
 /* Of a ruleset: large hosts have many rules. */
 #define DOCTOR_RULESET_MAX (8u << 20)
 #define DOCTOR_OUTPUT_MAX 2048
+
+static const char *const doctor_levels[] = {
+    [DOCTOR_OK] = "ok",
+    [DOCTOR_WARN] = "warn",
+    [DOCTOR_FAIL] = "fail",
+};
+static_assert(sizeof(doctor_levels) / sizeof(doctor_levels[0]) == DOCTOR_LEVEL_MAX, "one word per level");
+
+void
+doctor_check_add(
+    struct doctor *doctor, enum doctor_level level, const char *check, const char *remedy, const char *fmt, ...)
+{
+	char text[ERROR_TEXT_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	text[strcspn(text, "\n")] = '\0';
+	for (char *at = text; *at != '\0'; at++)
+		if ((unsigned char)*at >= 0x80)
+			*at = '?';
+	json_array_append_new(doctor->checks,
+	    json_pack("{s:s, s:s, s:s, s:s*}", "level", doctor_levels[level], "check", check, "text", text, "remedy",
+		remedy));
+	if (level == DOCTOR_FAIL)
+		doctor->failed++;
+}
 
 void
 doctor_check_daemon(struct doctor *doctor)
@@ -30,15 +60,15 @@ doctor_check_daemon(struct doctor *doctor)
 	size_t i;
 
 	if (client_request("GET", "/v1/status", NULL, &answer, &err) < 0) {
-		doctor_add(
+		doctor_check_add(
 		    doctor, err.code == ERROR_PERMISSION ? DOCTOR_FAIL : DOCTOR_WARN, "daemon", NULL, "%s", err.text);
 		return;
 	}
 	doctor->daemon_answers = true;
-	doctor_add(doctor, DOCTOR_OK, "daemon", NULL, "posternd %s answers in %s", command_text(answer, "version"),
-	    paths_runtime_dir());
+	doctor_check_add(doctor, DOCTOR_OK, "daemon", NULL, "posternd %s answers in %s",
+	    command_text(answer, "version"), paths_runtime_dir());
 	json_array_foreach(json_object_get(answer, "missing"), i, item)
-	    doctor_add(doctor, DOCTOR_WARN, "daemon", NULL, "missing: %s", json_string_value(item));
+	    doctor_check_add(doctor, DOCTOR_WARN, "daemon", NULL, "missing: %s", json_string_value(item));
 	doctor->resolvers = json_incref(json_object_get(answer, "resolvers"));
 	json_decref(answer);
 }
@@ -73,17 +103,18 @@ doctor_check_kernel(struct doctor *doctor)
 	int status;
 
 	if (!doctor_find_daemon(path)) {
-		doctor_add(doctor, DOCTOR_FAIL, "kernel", "install it, or run the postern that lies beside it",
+		doctor_check_add(doctor, DOCTOR_FAIL, "kernel", "install it, or run the postern that lies beside it",
 		    "posternd is not found, so the kernel cannot be tried");
 		return;
 	}
 	status = doctor_capture(argv, true, output, sizeof(output));
 	if (status == 0)
-		doctor_add(doctor, DOCTOR_OK, "kernel", NULL, "%s", output);
+		doctor_check_add(doctor, DOCTOR_OK, "kernel", NULL, "%s", output);
 	else if (status == 126)
-		doctor_add(doctor, DOCTOR_WARN, "kernel", "run postern doctor as root", "cannot be tried by this user");
+		doctor_check_add(
+		    doctor, DOCTOR_WARN, "kernel", "run postern doctor as root", "cannot be tried by this user");
 	else
-		doctor_add(
+		doctor_check_add(
 		    doctor, DOCTOR_FAIL, "kernel", NULL, "%s", output[0] == '\0' ? "posternd --probe failed" : output);
 }
 
@@ -95,17 +126,17 @@ doctor_check_tun(struct doctor *doctor)
 	int fd;
 
 	if (stat("/dev/net/tun", &st) < 0 || !S_ISCHR(st.st_mode)) {
-		doctor_add(doctor, DOCTOR_FAIL, "tun", remedy, "/dev/net/tun is not there");
+		doctor_check_add(doctor, DOCTOR_FAIL, "tun", remedy, "/dev/net/tun is not there");
 		return;
 	}
 	fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
 	if (fd < 0) {
-		doctor_add(doctor, errno == EACCES ? DOCTOR_WARN : DOCTOR_FAIL, "tun", remedy, "/dev/net/tun: %s",
+		doctor_check_add(doctor, errno == EACCES ? DOCTOR_WARN : DOCTOR_FAIL, "tun", remedy, "/dev/net/tun: %s",
 		    strerror(errno));
 		return;
 	}
 	close(fd);
-	doctor_add(doctor, DOCTOR_OK, "tun", NULL, "/dev/net/tun can be opened");
+	doctor_check_add(doctor, DOCTOR_OK, "tun", NULL, "/dev/net/tun can be opened");
 }
 
 void
@@ -115,16 +146,16 @@ doctor_check_userns(struct doctor *doctor)
 	char output[DOCTOR_OUTPUT_MAX];
 
 	if (geteuid() == 0) {
-		doctor_add(doctor, DOCTOR_OK, "user namespaces", NULL, "not needed: running as root");
+		doctor_check_add(doctor, DOCTOR_OK, "user namespaces", NULL, "not needed: running as root");
 		return;
 	}
 	if (doctor_capture(argv, true, output, sizeof(output)) == 126)
-		doctor_add(doctor, DOCTOR_WARN, "user namespaces",
+		doctor_check_add(doctor, DOCTOR_WARN, "user namespaces",
 		    "sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces, "
 		    "kernel.apparmor_restrict_unprivileged_userns",
 		    "an ordinary user cannot make them: no rootless posternd, no postern run without root");
 	else
-		doctor_add(doctor, DOCTOR_OK, "user namespaces", NULL, "an ordinary user can make them");
+		doctor_check_add(doctor, DOCTOR_OK, "user namespaces", NULL, "an ordinary user can make them");
 }
 
 void
@@ -141,12 +172,12 @@ doctor_check_users(struct doctor *doctor)
 		if (getpwnam(users[i]) != NULL)
 			found++;
 		else
-			doctor_add(doctor, level, "users", remedy, "there is no user %s", users[i]);
+			doctor_check_add(doctor, level, "users", remedy, "there is no user %s", users[i]);
 	}
 	if (getgrnam("postern") == NULL)
-		doctor_add(doctor, level, "users", remedy, "there is no group postern");
+		doctor_check_add(doctor, level, "users", remedy, "there is no group postern");
 	else if (found == sizeof(users) / sizeof(users[0]))
-		doctor_add(doctor, DOCTOR_OK, "users", NULL, "one for each role, and the group postern");
+		doctor_check_add(doctor, DOCTOR_OK, "users", NULL, "one for each role, and the group postern");
 }
 
 void
@@ -160,30 +191,31 @@ doctor_check_firewall(struct doctor *doctor)
 		if (access(places[i], X_OK) == 0)
 			argv[0] = places[i];
 	if (argv[0] == NULL) {
-		doctor_add(
+		doctor_check_add(
 		    doctor, DOCTOR_OK, "firewall", NULL, "nft is not installed: other tables were not looked at");
 		return;
 	}
 	if (geteuid() != 0) {
-		doctor_add(
+		doctor_check_add(
 		    doctor, DOCTOR_WARN, "firewall", "run postern doctor as root", "only root can list other tables");
 		return;
 	}
 	if (doctor_capture(argv, false, output, sizeof(output)) != 0)
-		doctor_add(doctor, DOCTOR_WARN, "firewall", NULL, "nft -j list ruleset failed: %.200s", output);
-	else if (doctor_judge_ruleset(doctor, output, strlen(output)) == 0)
-		doctor_add(
+		doctor_check_add(doctor, DOCTOR_WARN, "firewall", NULL, "nft -j list ruleset failed: %.200s", output);
+	else if (doctor_check_ruleset(doctor, output, strlen(output)) == 0)
+		doctor_check_add(
 		    doctor, DOCTOR_OK, "firewall", NULL, "no foreign chain drops by policy what leaves the host");
 }
 
 size_t
-doctor_judge_ruleset(struct doctor *doctor, const char *json_text, size_t len)
+doctor_check_ruleset(struct doctor *doctor, const char *json_text, size_t len)
 {
 	json_t *ruleset = json_loadb(json_text, len, 0, NULL), *item;
 	size_t i, found = 0;
 
 	if (ruleset == NULL) {
-		doctor_add(doctor, DOCTOR_WARN, "firewall", NULL, "the output of nft -j list ruleset is not JSON");
+		doctor_check_add(
+		    doctor, DOCTOR_WARN, "firewall", NULL, "the output of nft -j list ruleset is not JSON");
 		return 1;
 	}
 	json_array_foreach(json_object_get(ruleset, "nftables"), i, item)
@@ -200,7 +232,7 @@ doctor_judge_ruleset(struct doctor *doctor, const char *json_text, size_t len)
 		    strcmp(command_text(chain, "hook"), "postrouting") != 0)
 			continue;
 		found++;
-		doctor_add(doctor, DOCTOR_WARN, "firewall",
+		doctor_check_add(doctor, DOCTOR_WARN, "firewall",
 		    "make it accept: meta skuid postern-gateway (an accept elsewhere does not lift a drop there)",
 		    "table %s %s, chain %s drops by policy in hook %s: the gateway's connections may not leave",
 		    command_text(chain, "family"), table, command_text(chain, "name"), command_text(chain, "hook"));
