@@ -1,26 +1,49 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* posternd: parse the options, then be the keeper, or the role that the keeper re-executed us for. */
 #include "base/log.h"
+#include "gateway/auditor/auditor.h"
 #include "gateway/control/control.h"
-#include "gateway/shared/options.h"
+#include "gateway/keeper/keeper.h"
+#include "gateway/path/gateway.h"
+#include "gateway/shared/role.h"
 #include "tap/tap.h"
 
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct role {
-	const char *name, *process;
-	int (*run)(const struct options *options);
-};
-
+/* In the order in which they are started: the auditor is ready before there is anything to record. */
 static const struct role roles[] = {
-    {"gateway", "postern-gateway", gateway_run},
-    {"auditor", "postern-auditor", auditor_run},
-    {"control", "postern-control", control_run},
+    {
+	.kind = MSG_ROLE_AUDITOR,
+	.name = "auditor",
+	.process = "postern-auditor",
+	.confinement = {.network = true, .syscalls = "auditor"},
+	.run = auditor_run,
+    },
+    {
+	.kind = MSG_ROLE_GATEWAY,
+	.name = "gateway",
+	.process = "postern-gateway",
+	.confinement = {.root = true, .syscalls = "gateway"},
+	.each_gateway = true,
+	.records = true,
+	.geo = true,
+	.run = gateway_run,
+    },
+    {
+	.kind = MSG_ROLE_CONTROL,
+	.name = "control",
+	.process = "postern-control",
+	.confinement = {.syscalls = "control"},
+	.records = true,
+	.geo = true,
+	.listener = true,
+	.run = control_run,
+    },
+    {.name = NULL},
 };
 
 #ifdef POSTERN_SANITIZE
@@ -51,8 +74,8 @@ posternd_probe(void)
 	return 0;
 }
 
-/* Ctrl-C and the end of a terminal reach every process of the daemon. What they mean is the keeper's to say, who has
- * each role close what it has open. */
+/* Ctrl-C and the end of a terminal reach every process of the daemon; the keeper alone acts on them, and stops the
+ * roles in order. */
 static void
 posternd_leave_signals_to_keeper(void)
 {
@@ -65,6 +88,7 @@ posternd_leave_signals_to_keeper(void)
 int
 main(int argc, char **argv)
 {
+	const struct role *role;
 	struct options options;
 	struct error err;
 
@@ -77,19 +101,17 @@ main(int argc, char **argv)
 	if (options.probe)
 		return posternd_probe();
 	if (options.role == NULL) {
-		/* Whatever else whoever started us had open: no role needs it, and it must not outlive its owner here.
-		 */
+		/* No role needs what our starter had open, and it must not outlive its owner here. */
 		if (close_range(STDERR_FILENO + 1, ~0u, 0) < 0)
 			log_warn("closing inherited descriptors");
-		return keeper_run(&options, argv);
+		return keeper_run(roles, &options, argv);
 	}
-	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
-		if (strcmp(roles[i].name, options.role) != 0)
-			continue;
-		posternd_leave_signals_to_keeper();
-		prctl(PR_SET_NAME, roles[i].process); /* executed as /proc/self/exe, it would be "exe" in ps and ss */
-		return roles[i].run(&options);
+	role = role_find(roles, options.role);
+	if (role == NULL) {
+		log_warnx("--role %s: no such role", options.role);
+		return error_exit_status(ERROR_USAGE);
 	}
-	log_warnx("--role %s: no such role", options.role);
-	return error_exit_status(ERROR_USAGE);
+	posternd_leave_signals_to_keeper();
+	prctl(PR_SET_NAME, role->process); /* executed as /proc/self/exe, it would be "exe" in ps and ss */
+	return role->run(role, &options);
 }

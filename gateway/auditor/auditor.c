@@ -20,8 +20,7 @@
 #include "audit/store/store.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "gateway/shared/confine.h"
-#include "gateway/shared/options.h"
+#include "gateway/shared/role.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -557,20 +556,19 @@ auditor_load_key(void)
 }
 
 int
-auditor_run(const struct options *options)
+auditor_run(const struct role *role, const struct options *options)
 {
 	const struct msg_ready ready = {0};
 	struct error err;
 	int rc;
 
 	log_init("auditor");
-	confine_network();
-	confine_identity(options->audit_uid, options->group_gid);
+	role_confine(role, options);
 	auditor_setup(options);
 	auditor_regroup();
 	auditor_load_key();
 	rc = auditor_first_open(&err);
-	confine_syscalls("auditor");
+	confine_syscalls(role->confinement.syscalls);
 	auditor.confined = true;
 	if (rc == 0 && store_start_checkpoints(auditor.store, &err) < 0)
 		log_fatalx("%s", err.text);

@@ -15,12 +15,15 @@
 #include <stdint.h>
 
 struct options;
+struct role;
 struct store;
 
 /* Keeper, control, 16 gateways, and those that are being replaced. */
 #define AUDITOR_SENDERS_MAX 64
 
 /* auditor.c */
+/* Be the auditor role: set up, confine, say MSG_READY, serve until told to stop. Returns the exit status. */
+int auditor_run(const struct role *role, const struct options *options);
 bool auditor_is_writable(void);
 /* Add to the batch. False: the record alone was refused. */
 bool auditor_add(const struct record *record);

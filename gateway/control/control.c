@@ -16,7 +16,7 @@
 #include "gateway/control/control_show.h"
 #include "gateway/control/control_state.h"
 #include "gateway/control/control_usage.h"
-#include "gateway/shared/confine.h"
+#include "gateway/shared/role.h"
 
 #include <errno.h>
 #include <string.h>
@@ -219,7 +219,7 @@ control_ready(struct control *control)
 }
 
 int
-control_run(const struct options *options)
+control_run(const struct role *role, const struct options *options)
 {
 	static struct control control; /* one a process; large */
 	struct error err;
@@ -238,12 +238,12 @@ control_run(const struct options *options)
 		log_fatalx("%s", err.text);
 	recorder_init(&control.recorder, control.loop, options->epoch);
 	control.recorder.resumed_handler = control_resumed_handler;
-	confine_identity(options->control_uid, options->group_gid);
+	role_confine(role, options);
 	if (control_state_open(options->state_dir, &control.state_fd, &err) < 0)
 		log_fatalx("%s", err.text);
 	if (control_compile_setup(&control, &err) < 0)
 		log_fatalx("%s", err.text);
-	confine_syscalls("control");
+	confine_syscalls(role->confinement.syscalls);
 	control.keeper.self = MSG_ROLE_CONTROL;
 	control.keeper.peer = MSG_ROLE_KEEPER;
 	control.keeper.message_handler = control_message_handler;

@@ -308,13 +308,14 @@ keeper_release_sandbox(struct keeper_sandbox *sandbox, void *context)
 }
 
 int
-keeper_run(const struct options *options, char **argv)
+keeper_run(const struct role *roles, const struct options *options, char **argv)
 {
 	uint64_t epoch;
 	struct error err;
 	int rc;
 
 	log_init("keeper");
+	keeper.roles = roles;
 	keeper.options = options;
 	keeper.argv = argv;
 	keeper.gateway_count = options->gateways;

@@ -8,7 +8,7 @@
 #include "base/loop.h"
 #include "gateway/shared/ipc.h"
 #include "gateway/shared/msg.h"
-#include "gateway/shared/options.h"
+#include "gateway/shared/role.h"
 #include "gateway/shared/recorder.h"
 #include "gateway/shared/usage.h"
 #include "tap/tap.h"
@@ -81,6 +81,7 @@ struct keeper_pending {
 };
 
 struct keeper {
+	const struct role *roles; /* the process table */
 	const struct options *options;
 	char **argv;
 	struct loop *loop;
@@ -132,6 +133,9 @@ void keeper_watch_remove(struct keeper_sandbox *sandbox);
 void keeper_setup(const struct options *options);
 /* Put the host's chain in force: at the start, and when somebody removed it. */
 int keeper_host_chain(struct error *err);
+
+/* The parent of all roles: starts them in the order of the table, which ends with a row without name. */
+int keeper_run(const struct role *roles, const struct options *options, char **argv);
 
 /* keeper_role.c */
 void keeper_role_init(struct keeper_role *role, enum msg_role kind, unsigned int index);

@@ -35,7 +35,7 @@ keeper_host_chain(struct error *err)
 		resolvers[i] = (struct tap_host_resolver){
 		    .addr = keeper.options->resolvers[i].addr, .port = keeper.options->resolvers[i].port};
 	return tap_host_chain_set(
-	    keeper.host_table, keeper.options->gateway_uid, resolvers, keeper.options->resolver_count, err);
+	    keeper.host_table, keeper.options->uids[MSG_ROLE_GATEWAY], resolvers, keeper.options->resolver_count, err);
 }
 
 /* option: which names the directory, for the message. */
@@ -117,9 +117,9 @@ keeper_dirs(const struct options *o)
 	keeper_dir(path, 0555, self, gid, runtime);
 	keeper_dir(o->state_dir, o->rootless ? 0700 : 0755, self, gid, state);
 	snprintf(path, sizeof(path), "%s/audit", o->state_dir);
-	keeper_dir(path, 0750, o->audit_uid, o->group_gid, state);
+	keeper_dir(path, 0750, o->uids[MSG_ROLE_AUDITOR], o->group_gid, state);
 	snprintf(path, sizeof(path), "%s/sandboxes", o->state_dir);
-	keeper_dir(path, 0700, o->control_uid, o->group_gid, state);
+	keeper_dir(path, 0700, o->uids[MSG_ROLE_CONTROL], o->group_gid, state);
 }
 
 /* One daemon per directory: the lock lives as long as the process. (CASES F-44) */

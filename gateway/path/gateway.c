@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "gateway/shared/confine.h"
+#include "gateway/shared/role.h"
 #include "gateway/path/expiry.h"
 #include "gateway/path/count/quota.h"
 #include "gateway/shared/options.h"
@@ -408,11 +408,10 @@ gateway_files_limit(void)
 }
 
 int
-gateway_run(const struct options *options)
+gateway_run(const struct role *role, const struct options *options)
 {
 	const struct msg_ready ready = {0};
 	struct error err;
-	char empty[256];
 
 	log_init("gateway");
 	gateway_files_limit();
@@ -433,10 +432,8 @@ gateway_run(const struct options *options)
 	gateway.link.ipc.broken_handler = gateway_broken_handler;
 	if (ipc_open(&gateway.link.ipc, gateway.loop, options->role_fd) < 0)
 		log_fatal("channel to the keeper");
-	snprintf(empty, sizeof(empty), "%s/empty", options->runtime_dir);
-	confine_root(empty);
-	confine_identity(options->gateway_uid, options->group_gid);
-	confine_syscalls("gateway");
+	role_confine(role, options);
+	confine_syscalls(role->confinement.syscalls);
 	ipc_send(&gateway.link.ipc, MSG_READY, 0, &ready, sizeof(ready), NULL, 0);
 	return loop_run(gateway.loop) < 0 ? 1 : 0;
 }

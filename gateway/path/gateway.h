@@ -40,6 +40,8 @@
 /* An upstream connect may take this long. */
 #define GATEWAY_CONNECT_MS 15000
 
+struct role;
+
 struct gateway {
 	struct loop *loop;
 	struct recorder recorder; /* records to the auditor */
@@ -87,5 +89,8 @@ gateway_flows_room(const struct gateway *gateway, size_t own)
 {
 	return gateway->flow_count < GATEWAY_FLOWS_MAX - (own < GATEWAY_FLOWS_FEW ? 0u : GATEWAY_FLOWS_RESERVE);
 }
+
+/* Be the gateway role: set up, confine, say MSG_READY, serve until told to stop. Returns the exit status. */
+int gateway_run(const struct role *role, const struct options *options);
 
 #endif

@@ -63,7 +63,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-void
+/* The uid and gid, all capabilities, and what could give them back. */
+static void
 confine_identity(uid_t uid, gid_t gid)
 {
 	bool root = geteuid() == 0 && uid != 0;
@@ -86,7 +87,8 @@ confine_identity(uid_t uid, gid_t gid)
 		log_fatalx("root could be had back");
 }
 
-void
+/* Replaces the root by dir. */
+static void
 confine_root(const char *dir)
 {
 	if (chroot(dir) < 0) {
@@ -99,7 +101,8 @@ confine_root(const char *dir)
 		log_fatal("chdir into the empty root");
 }
 
-void
+/* Leaves the network for a namespace with nothing in it. */
+static void
 confine_network(void)
 {
 	if (unshare(CLONE_NEWNET) < 0) {
@@ -107,6 +110,16 @@ confine_network(void)
 			log_fatal("a network namespace of its own");
 		log_info("no CAP_SYS_ADMIN: the role keeps the network in sight");
 	}
+}
+
+void
+confine_process(const struct confinement *confinement, const char *empty_dir, uid_t uid, gid_t gid)
+{
+	if (confinement->network)
+		confine_network();
+	if (confinement->root)
+		confine_root(empty_dir);
+	confine_identity(uid, gid);
 }
 
 /* One system call of a role's list, as confine.awk makes it from the notes in the sources. */
@@ -162,47 +175,42 @@ confine_add(scmp_filter_ctx filter, const struct confine_call *call)
 		log_fatalx("seccomp: %s", call->name);
 }
 
-/* The keeper's: every call but these. */
-static void
-confine_refuse(scmp_filter_ctx filter, const char *const *names)
-{
-	for (; *names != NULL; names++) {
-		int number = seccomp_syscall_resolve_name(*names);
-
-		if (number != __NR_SCMP_ERROR && seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), number, 0) < 0)
-			log_fatalx("seccomp: %s", *names);
-	}
-}
-
 #define CONFINE_LIST(list) list, sizeof(list) / sizeof((list)[0])
 static const struct {
-	const char *role;
-	const struct confine_call *calls;
+	const char *name;
+	const struct confine_call *allowed;
 	size_t count;
+	const char *const *refused; /* NULL: all but the allowed ones */
 } confine_lists[] = {
-    {"gateway", CONFINE_LIST(confine_gateway)},
-    {"auditor", CONFINE_LIST(confine_auditor)},
-    {"control", CONFINE_LIST(confine_control)},
+    {"gateway", CONFINE_LIST(confine_gateway), NULL},
+    {"auditor", CONFINE_LIST(confine_auditor), NULL},
+    {"control", CONFINE_LIST(confine_control), NULL},
+    {"keeper", NULL, 0, confine_keeper},
 };
 
 void
-confine_syscalls(const char *role)
+confine_syscalls(const char *list)
 {
 	scmp_filter_ctx filter;
-	bool keeper = strcmp(role, "keeper") == 0;
+	size_t at = 0;
 
-	filter = seccomp_init(keeper ? SCMP_ACT_ALLOW : CONFINE_REFUSE);
+	while (strcmp(confine_lists[at].name, list) != 0)
+		if (++at == sizeof(confine_lists) / sizeof(confine_lists[0]))
+			log_fatalx("seccomp: no list %s", list);
+	filter = seccomp_init(confine_lists[at].refused != NULL ? SCMP_ACT_ALLOW : CONFINE_REFUSE);
 	if (filter == NULL)
 		log_fatalx("seccomp: no memory");
 	/* Also for threads that exist already (the auditor's checkpointer). */
 	seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
-	if (keeper)
-		confine_refuse(filter, confine_keeper);
-	for (size_t i = 0; i < sizeof(confine_lists) / sizeof(confine_lists[0]); i++)
-		if (strcmp(role, confine_lists[i].role) == 0)
-			for (size_t j = 0; j < confine_lists[i].count; j++)
-				confine_add(filter, &confine_lists[i].calls[j]);
+	for (size_t i = 0; i < confine_lists[at].count; i++)
+		confine_add(filter, &confine_lists[at].allowed[i]);
+	for (const char *const *name = confine_lists[at].refused; name != NULL && *name != NULL; name++) {
+		int number = seccomp_syscall_resolve_name(*name);
+
+		if (number != __NR_SCMP_ERROR && seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), number, 0) < 0)
+			log_fatalx("seccomp: %s", *name);
+	}
 	if (seccomp_load(filter) < 0)
-		log_fatal("seccomp: the kernel refused the %s filter", role);
+		log_fatal("seccomp: the kernel refused the %s filter", list);
 	seccomp_release(filter);
 }

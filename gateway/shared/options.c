@@ -2,7 +2,6 @@
 #include "gateway/shared/options.h"
 
 #include "base/paths.h"
-#include "gateway/shared/msg.h"
 #include "policy/text/quantity.h"
 
 #include <errno.h>
@@ -101,7 +100,7 @@ static int
 options_set_gateway_user(struct options *options, const char *value, struct error *err)
 {
 	(void)err;
-	options->gateway_user = value;
+	options->users[MSG_ROLE_GATEWAY] = value;
 	return 0;
 }
 
@@ -109,7 +108,7 @@ static int
 options_set_audit_user(struct options *options, const char *value, struct error *err)
 {
 	(void)err;
-	options->audit_user = value;
+	options->users[MSG_ROLE_AUDITOR] = value;
 	return 0;
 }
 
@@ -117,7 +116,7 @@ static int
 options_set_control_user(struct options *options, const char *value, struct error *err)
 {
 	(void)err;
-	options->control_user = value;
+	options->users[MSG_ROLE_CONTROL] = value;
 	return 0;
 }
 
@@ -431,25 +430,39 @@ options_user(const char *name, const char *option, uid_t *ret_uid, struct error 
 	return 0;
 }
 
+/* The roles that give up root, and whom they become by default. */
+static const struct {
+	enum msg_role role;
+	const char *option, *user;
+} options_users[] = {
+    {MSG_ROLE_GATEWAY, "gateway-user", "postern-gateway"},
+    {MSG_ROLE_AUDITOR, "audit-user", "postern-audit"},
+    {MSG_ROLE_CONTROL, "control-user", "postern-control"},
+};
+#define OPTIONS_USERS (sizeof(options_users) / sizeof(options_users[0]))
+
+/* Looks up the roles' users and the group. */
 static int
 options_resolve_users(struct options *options, struct error *err)
 {
 	unsigned long number;
 	struct group *group;
 
-	if (options->rootless) {
-		options->gateway_uid = options->audit_uid = options->control_uid = geteuid();
-		options->group_gid = getegid();
-		return 0;
+	options->group_gid = getegid();
+	for (size_t i = 0; i < OPTIONS_USERS; i++) {
+		uid_t *uid = &options->uids[options_users[i].role];
+
+		*uid = geteuid();
+		if (!options->rootless &&
+		    options_user(options->users[options_users[i].role], options_users[i].option, uid, err) < 0)
+			return -1;
+		for (size_t before = 0; before < i && !options->rootless; before++)
+			if (options->uids[options_users[before].role] == *uid)
+				return error_set(err, ERROR_USAGE,
+				    "--gateway-user, --audit-user and --control-user must be three different users");
 	}
-	if (options_user(options->gateway_user, "gateway-user", &options->gateway_uid, err) < 0 ||
-	    options_user(options->audit_user, "audit-user", &options->audit_uid, err) < 0 ||
-	    options_user(options->control_user, "control-user", &options->control_uid, err) < 0)
-		return -1;
-	if (options->gateway_uid == options->audit_uid || options->gateway_uid == options->control_uid ||
-	    options->audit_uid == options->control_uid)
-		return error_set(
-		    err, ERROR_USAGE, "--gateway-user, --audit-user and --control-user must be three different users");
+	if (options->rootless)
+		return 0;
 	if (options_number(options->group, UINT32_MAX - 1, &number) == 0) {
 		options->group_gid = (gid_t)number;
 		return 0;
@@ -474,9 +487,8 @@ options_read(struct options *options, int argc, char **argv, struct error *err)
 	options->netns_dir = "/run/netns";
 	options->geo_files[GEO_COUNTRY] = paths_country_db();
 	options->geo_files[GEO_ASN] = paths_asn_db();
-	options->gateway_user = "postern-gateway";
-	options->audit_user = "postern-audit";
-	options->control_user = "postern-control";
+	for (size_t i = 0; i < OPTIONS_USERS; i++)
+		options->users[options_users[i].role] = options_users[i].user;
 	options->group = "postern";
 	options->retain_s = OPTIONS_RETAIN_DEFAULT_S;
 	options->retain_bytes = OPTIONS_RETAIN_BYTES_DEFAULT;

@@ -4,7 +4,7 @@
 #define POSTERN_GATEWAY_OPTIONS_H
 
 #include "base/error.h"
-#include "gateway/shared/geo.h"
+#include "gateway/shared/msg.h"
 #include "policy/names/addr.h"
 
 #include <stdbool.h>
@@ -24,9 +24,8 @@ struct options {
 	const char *runtime_dir; /* --runtime-dir, POSTERN_RUNTIME_DIR; /run/postern: control.sock, lock */
 	const char *state_dir;   /* --state-dir, POSTERN_STATE_DIR; /var/lib/postern: audit/audit.db, sandboxes/ */
 	const char *netns_dir;   /* --netns-dir; /run/netns */
-	const char *gateway_user, *audit_user,
-	    *control_user; /* --gateway-user ...: name or number; postern-gateway ... */
-	const char *group; /* --group: may use the control socket; name or number; postern */
+	const char *users[MSG_ROLE_MAX]; /* --gateway-user ...: name or number; postern-gateway ... */
+	const char *group;               /* --group: may use the control socket; name or number; postern */
 	struct options_resolver
 	    resolvers[OPTIONS_RESOLVERS_MAX]; /* --resolver ADDR[:PORT]; default: /etc/resolv.conf */
 	size_t resolver_count;
@@ -45,11 +44,11 @@ struct options {
 	int64_t progress_ms;   /* --progress-ms: for tests; 0: INTERIM_MS */
 
 	/* Set by the keeper for its children only. */
-	const char *role;                          /* --role: "gateway", "auditor", "control"; NULL: the keeper */
-	int role_fd;                               /* --role-fd: channel to the keeper */
-	uint64_t epoch;                            /* --epoch: of this process; upper part of its record ids */
-	int geo_fds[GEO_KIND_MAX];                 /* --country-fd, --asn-fd: sealed copies of geo_files; 0: none */
-	uid_t gateway_uid, audit_uid, control_uid; /* resolved; all the caller's when rootless */
+	const char *role;          /* --role: "gateway", "auditor", "control"; NULL: the keeper */
+	int role_fd;               /* --role-fd: channel to the keeper */
+	uint64_t epoch;            /* --epoch: of this process; upper part of its record ids */
+	int geo_fds[GEO_KIND_MAX]; /* --country-fd, --asn-fd: sealed copies of geo_files; 0: none */
+	uid_t uids[MSG_ROLE_MAX];  /* of users; all the caller's when rootless */
 	gid_t group_gid;
 };
 
@@ -59,11 +58,5 @@ int options_read(struct options *options, int argc, char **argv, struct error *e
 
 /* In a role: read the databases of addresses that the keeper handed over. 0, or -1 with the option and the remedy. */
 int options_open_geo(const struct options *options, struct geo *ret_geo, struct error *err);
-
-/* What each role runs after posternd.c parsed the options. Each sets itself up, confines itself, sends MSG_READY, and
- * returns the exit status. */
-int keeper_run(const struct options *options, char **argv);
-int gateway_run(const struct options *options);
-int auditor_run(const struct options *options);
 
 #endif

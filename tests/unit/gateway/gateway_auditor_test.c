@@ -3,9 +3,10 @@
 #include "tests/unit/audit/audit_fixture.h"
 
 #include "base/clock.h"
+#include "gateway/auditor/auditor.h"
 #include "gateway/shared/ipc.h"
 #include "gateway/shared/msg.h"
-#include "gateway/shared/options.h"
+#include "gateway/shared/role.h"
 #include "gateway/shared/recorder.h"
 
 #include <errno.h>
@@ -79,6 +80,8 @@ keeper_broken_handler(struct ipc *ipc, const char *why)
 static void
 auditor_start(void)
 {
+	static const struct role role = {
+	    .kind = MSG_ROLE_AUDITOR, .name = "auditor", .confinement = {.network = true, .syscalls = "auditor"}};
 	int fds[2];
 
 	assert_int_equal(ipc_pair(fds), 0);
@@ -95,10 +98,10 @@ auditor_start(void)
 		    .retain_s = retain_s,
 		    .rootless = geteuid() != 0};
 
-		options.audit_uid = geteuid() == 0 ? AUDITOR_UID : geteuid();
+		options.uids[MSG_ROLE_AUDITOR] = geteuid() == 0 ? AUDITOR_UID : geteuid();
 		options.group_gid = geteuid() == 0 ? AUDITOR_UID : getegid();
 		close(fds[0]);
-		_exit(auditor_run(&options));
+		_exit(auditor_run(&role, &options));
 	}
 	close(fds[1]);
 	memset(&keeper, 0, sizeof(keeper));

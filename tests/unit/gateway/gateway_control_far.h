@@ -10,7 +10,7 @@
 #include "gateway/control/control.h"
 #include "gateway/shared/ipc.h"
 #include "gateway/shared/msg.h"
-#include "gateway/shared/options.h"
+#include "gateway/shared/role.h"
 #include "policy/compiled/snapshot.h"
 
 #include <errno.h>
@@ -241,6 +241,8 @@ far_socket_path(const struct far *far, struct sockaddr_un *ret_sun)
 static inline void
 far_start(struct far *far)
 {
+	static const struct role role = {
+	    .kind = MSG_ROLE_CONTROL, .name = "control", .confinement = {.syscalls = "control"}};
 	int keeper[2], auditor[2], listener;
 	struct sockaddr_un sun;
 
@@ -253,7 +255,7 @@ far_start(struct far *far)
 	if (far->pid == 0) {
 		close(keeper[0]);
 		far->options.role_fd = keeper[1];
-		exit(control_run(&far->options));
+		exit(control_run(&role, &far->options));
 	}
 	close(keeper[1]);
 	far_open(far, &far->keeper, MSG_ROLE_KEEPER, MSG_ROLE_CONTROL, far_keeper_handler, keeper[0]);
@@ -292,7 +294,7 @@ far_setup(void **state)
 	snprintf(far->dir, sizeof(far->dir), "/tmp/postern-control.XXXXXX");
 	assert_non_null(mkdtemp(far->dir));
 	far->options.state_dir = far->options.runtime_dir = far->dir;
-	far->options.control_uid = geteuid();
+	far->options.uids[MSG_ROLE_CONTROL] = geteuid();
 	far->options.group_gid = getegid();
 	far->options.epoch = FAR_EPOCH;
 	far_start(far);
