@@ -109,11 +109,11 @@ static void
 control_introduce(struct control_sandbox *sandbox, void *context)
 {
 	if (sandbox->attached)
-		control_record_sandbox(context, sandbox);
+		control_record_sandbox(context, sandbox, false);
 }
 
-/* The log may be a new one, in place of one that was lost: it must know the sandboxes that its rows are about. A log that
- * knows them stays as it is. */
+/* The log may be a new one, in place of one that was lost: it must know the sandboxes that its rows are about. A log
+ * that knows them stays as it is. */
 static void
 control_resumed_handler(struct recorder *recorder)
 {

@@ -178,7 +178,7 @@ attach_undo(struct control_job *job, const struct control_sandbox *sandbox, bool
 		log_warnx("%s: undoing an attach: %s", sandbox->name, undo.text);
 	if (in_kernel)
 		ipc_send(&control->keeper, MSG_DETACH, ++control->last_tag, &ask, sizeof(ask), NULL, 0);
-	control_record_sandbox_end(control, sandbox);
+	control_record_sandbox(control, sandbox, true);
 	control_job_fail(job, err);
 }
 
@@ -204,7 +204,7 @@ attach_answer(struct control_job *job, const void *answer)
 		return;
 	}
 	attach->sandbox = NULL;
-	control_record_sandbox(control, sandbox);
+	control_record_sandbox(control, sandbox, false);
 	control_record_event(control, EVENT_ATTACH, sandbox->id, &job->peer,
 	    json_pack("{s:s, s:I, s:s, s:s}", "name", sandbox->name, "generation", (json_int_t)sandbox->generation,
 		"hash", sandbox->hash, "policy_file", sandbox->policy_file));
@@ -255,7 +255,7 @@ control_attach_start(struct control_job *job)
 		return;
 	}
 	/* The log knows the sandbox before the gateways record anything about it. */
-	control_record_sandbox(job->control, attach->sandbox);
+	control_record_sandbox(job->control, attach->sandbox, false);
 	if (control_attach_ask(job, attach->sandbox, false, attach->fd, attach_answer, &err) < 0)
 		attach_undo(job, attach->sandbox, false, &err);
 }
@@ -273,7 +273,7 @@ control_attach_finish_detach(
 	control_record_event(
 	    control, EVENT_DETACH, sandbox->id, peer, json_pack("{s:s, s:s*}", "name", sandbox->name, "why", why));
 	if (sandbox->id != 0)
-		control_record_sandbox_end(control, sandbox);
+		control_record_sandbox(control, sandbox, true);
 	control_sandbox_remove(control, sandbox);
 }
 
@@ -296,19 +296,13 @@ detach_answer(struct control_job *job, const void *answer)
 void
 control_attach_detach_start(struct control_job *job)
 {
-	struct control_sandbox *sandbox = control_sandbox_find(job->control, job->name);
+	struct error err;
+	struct control_sandbox *sandbox = control_sandbox_settled(job->control, job->name, &err);
 	struct msg_forget by_name = {.keep = 0};
 	struct msg_sandbox by_id = {0};
-	struct error err = {0};
 	int rc;
 
-	if (sandbox == NULL)
-		error_set(&err, ERROR_NOT_FOUND, "no sandbox %s", job->name);
-	else if (sandbox->restoring)
-		error_set(&err, ERROR_EXISTS, "sandbox %s is being re-attached after a start; try again", job->name);
-	else
-		control_state_retire(job->control->state_fd, job->name, &err);
-	if (err.code != ERROR_NONE) {
+	if (sandbox == NULL || control_state_retire(job->control->state_fd, job->name, &err) < 0) {
 		control_job_fail(job, &err);
 		return;
 	}

@@ -146,8 +146,8 @@ compile_source_of(const struct control *control, const struct policy *sandbox, c
 	return source;
 }
 
-/* From texts to a sealed block; the descriptor, or -1. Edits are laid in the order in which they are stored (allow, then
- * deny): the same policy after a restart has the same hash. */
+/* From texts to a sealed block; the descriptor, or -1. Edits are laid in the order in which they are stored (allow,
+ * then deny): the same policy after a restart has the same hash. */
 static int
 compile_texts(const struct control *control, const char *policy_text, const char *file, int64_t applied_us,
     const struct policy *edits, enum compile_source *ret_source, struct error *err)

@@ -14,8 +14,8 @@
 int control_compile(struct control *control, const char *policy_text, const char *policy_file, int64_t applied_us,
     const struct policy *edits, int *ret_fd, struct snapshot **ret_snapshot, struct error *err);
 
-/* Can the rules about countries and networks of a new policy be enforced? 0, or -1 with ERROR_POLICY: the rule, where it
- * stands, and what to do. */
+/* Can the rules about countries and networks of a new policy be enforced? 0, or -1 with ERROR_POLICY: the rule, where
+ * it stands, and what to do. */
 int control_compile_check_places(const struct control *control, const struct snapshot *snapshot, struct error *err);
 
 /* Read the organisation's policy and find the presets' directories. Without the default file there is no organisation;

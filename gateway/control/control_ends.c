@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The ends of rules with a deadline, for the log: each once, even if no process ran at the time.
  *
- * Theory of operation. The gateways judge by the clock and cut at the second by themselves (gateway/path/expiry.c). This
- * role records the ends, because only its memory outlives all processes: a file per sandbox says up to when ends are on
- * record. One timer waits for the earliest end of all sandboxes. Ends since the last look at a sandbox are recorded, and
- * the file is written only when those records are on disk. After a start the same look finds the ends of the time in
- * between, and their events say so ("noticed"). If the daemon is killed between the two writes, an end is recorded twice
- * rather than never.
+ * Theory of operation. The gateways judge by the clock and cut at the second by themselves (gateway/path/expiry.c).
+ * This role records the ends, because only its memory outlives all processes: a file per sandbox says up to when ends
+ * are on record. One timer waits for the earliest end of all sandboxes. Ends since the last look at a sandbox are
+ * recorded, and the file is written only when those records are on disk. After a start the same look finds the ends of
+ * the time in between, and their events say so ("noticed"). If the daemon is killed between the two writes, an end is
+ * recorded twice rather than never.
  *
- * A rule whose deadline has passed when it is put in force never began, and has no end. Deadlines are of the wall clock,
- * the timer is not: it looks every CONTROL_ENDS_LOOK_MS while an end lies ahead, in case the clock is set. */
+ * A rule whose deadline has passed when it is put in force never began, and has no end. Deadlines are of the wall
+ * clock, the timer is not: it looks every CONTROL_ENDS_LOOK_MS while an end lies ahead, in case the clock is set. */
 #include "gateway/control/control_ends.h"
 
 #include "base/clock.h"
@@ -58,49 +58,46 @@ ends_durable(struct recorder_wait *wait)
 	free(ends);
 }
 
+/* Records one end; with a wait, the file is written once the record is on disk. */
 static void
-ends_record(struct control *control, struct control_sandbox *sandbox, int64_t now_us, bool late)
+ends_record(struct control *control, struct control_sandbox *sandbox, uint32_t rule, bool late, struct ends_wait *wait)
+{
+	char ended[QUANTITY_TEXT_MAX];
+
+	quantity_format_instant(snapshot_rule_expires_us(sandbox->snapshot, rule), ended);
+	if (control_record_waited(control, EVENT_GRANT_EXPIRED, sandbox->id,
+		json_pack("{s:s, s:s, s:s, s:s*}", "rule", snapshot_rule_text(sandbox->snapshot, rule), "origin",
+		    snapshot_rule_origin(sandbox->snapshot, rule), "ended", ended, "noticed", late ? "start" : NULL),
+		wait == NULL ? NULL : &wait->wait) < 0)
+		free(wait);
+}
+
+/* Records the ends since the last look. */
+static void
+ends_look(struct control *control, struct control_sandbox *sandbox, int64_t now_us, bool late)
 {
 	size_t count = snapshot_rule_count(sandbox->snapshot);
-	char ended[QUANTITY_TEXT_MAX];
-	struct ends_wait *ends;
 	uint32_t last = SNAPSHOT_NO_RULE;
+	struct ends_wait *wait;
 
 	for (uint32_t rule = 0; rule < count; rule++) {
 		int64_t expires_us = snapshot_rule_expires_us(sandbox->snapshot, rule);
 
-		if (expires_us > sandbox->ends_seen_us && expires_us <= now_us)
-			last = rule;
-	}
-	if (last == SNAPSHOT_NO_RULE)
-		return;
-	ends = calloc(1, sizeof(*ends));
-	for (uint32_t rule = 0; rule <= last; rule++) {
-		int64_t expires_us = snapshot_rule_expires_us(sandbox->snapshot, rule);
-
 		if (expires_us <= sandbox->ends_seen_us || expires_us > now_us)
 			continue;
-		if (ends != NULL && rule == last) {
-			*ends = (struct ends_wait){.wait = {.handler = ends_durable},
-			    .control = control,
-			    .id = sandbox->id,
-			    .until_us = now_us};
-			memcpy(ends->name, sandbox->name, sizeof(ends->name));
-		}
-		if (control_record_waited(control, EVENT_GRANT_EXPIRED, sandbox->id,
-			json_pack("{s:s, s:s, s:s, s:s*}", "rule", snapshot_rule_text(sandbox->snapshot, rule),
-			    "origin", snapshot_rule_origin(sandbox->snapshot, rule), "ended",
-			    quantity_format_instant(expires_us, ended), "noticed", late ? "start" : NULL),
-			ends != NULL && rule == last ? &ends->wait : NULL) < 0 &&
-		    rule == last)
-			free(ends);
+		if (last != SNAPSHOT_NO_RULE)
+			ends_record(control, sandbox, last, late, NULL);
+		last = rule;
 	}
-}
-
-static void
-ends_look(struct control *control, struct control_sandbox *sandbox, int64_t now_us, bool late)
-{
-	ends_record(control, sandbox, now_us, late);
+	if (last != SNAPSHOT_NO_RULE) {
+		wait = calloc(1, sizeof(*wait)); /* without memory the end may be recorded again after a start */
+		if (wait != NULL) {
+			*wait = (struct ends_wait){
+			    .wait.handler = ends_durable, .control = control, .id = sandbox->id, .until_us = now_us};
+			memcpy(wait->name, sandbox->name, sizeof(wait->name));
+		}
+		ends_record(control, sandbox, last, late, wait);
+	}
 	sandbox->ends_seen_us = now_us;
 	sandbox->ends_next_us = snapshot_next_expiry_us(sandbox->snapshot, now_us);
 }

@@ -5,28 +5,16 @@
 #include <string.h>
 #include <time.h>
 
-static const char *
-json_type_text(json_type type)
-{
-	switch (type) {
-	case JSON_OBJECT:
-		return "an object";
-	case JSON_ARRAY:
-		return "an array";
-	case JSON_STRING:
-		return "a string";
-	case JSON_INTEGER:
-		return "an integer";
-	case JSON_REAL:
-		return "a number";
-	case JSON_TRUE:
-	case JSON_FALSE:
-		return "true or false";
-	case JSON_NULL:
-		return "null";
-	}
-	return "something else";
-}
+static const char *const json_types[] = {
+    [JSON_OBJECT] = "an object",
+    [JSON_ARRAY] = "an array",
+    [JSON_STRING] = "a string",
+    [JSON_INTEGER] = "an integer",
+    [JSON_REAL] = "a number",
+    [JSON_TRUE] = "true or false",
+    [JSON_FALSE] = "true or false",
+    [JSON_NULL] = "null",
+};
 
 json_t *
 control_json_parse(const char *text, size_t len, struct error *err)
@@ -47,6 +35,7 @@ control_json_parse(const char *text, size_t len, struct error *err)
 	return object;
 }
 
+/* Names the members that are known. Returns -1. */
 static int
 json_unknown(const char *name, const struct control_field *fields, size_t count, struct error *err)
 {
@@ -77,8 +66,8 @@ control_json_fields(json_t *object, const struct control_field *fields, size_t c
 		if (field == fields + count)
 			return json_unknown(name, fields, count, err);
 		if (field->type == JSON_TRUE ? !json_is_boolean(value) : json_typeof(value) != field->type)
-			return error_set(err, ERROR_USAGE, "\"%s\" must be %s, not %s", name,
-			    json_type_text(field->type), json_type_text(json_typeof(value)));
+			return error_set(err, ERROR_USAGE, "\"%s\" must be %s, not %s", name, json_types[field->type],
+			    json_types[json_typeof(value)]);
 		*field->ret = value;
 	}
 	for (size_t i = 0; i < count; i++)

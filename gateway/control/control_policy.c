@@ -112,7 +112,7 @@ policy_restore(
 		error_prefix(err, "%s; and then", again.text);
 }
 
-/* -- what a new policy file changes --------------------------------------------------------------------------------- */
+/* -- what a new policy file changes -------------------------------------------------------------------------------- */
 
 /* A rule with its terms, wherever it stands. */
 struct diff_rule {
@@ -480,9 +480,9 @@ policy_start(struct control_job *job,
     int (*read)(
 	struct control_job *job, const struct control_sandbox *sandbox, struct change *change, struct error *err))
 {
-	struct control_sandbox *sandbox = control_sandbox_find(job->control, job->name);
+	struct error err;
+	struct control_sandbox *sandbox = control_sandbox_settled(job->control, job->name, &err);
 	struct change *change = calloc(1, sizeof(*change));
-	struct error err = {0};
 
 	if (change != NULL) {
 		change->fd = -1;
@@ -494,14 +494,10 @@ policy_start(struct control_job *job,
 	}
 	if (change == NULL || change->change == NULL || change->warnings == NULL)
 		error_set(&err, ERROR_SYSTEM, "out of memory");
-	else if (sandbox == NULL)
-		error_set(&err, ERROR_NOT_FOUND, "no sandbox %s", job->name);
-	else if (sandbox->restoring)
-		error_set(&err, ERROR_EXISTS, "sandbox %s is being re-attached after a start; try again", job->name);
-	else if (!sandbox->attached)
+	else if (sandbox != NULL && !sandbox->attached)
 		error_set(&err, ERROR_EXISTS, "sandbox %s is not attached (%s); detach it and attach it again",
 		    job->name, sandbox->error);
-	else if (change_expects(job->body, sandbox, &err) == 0 &&
+	else if (sandbox != NULL && change_expects(job->body, sandbox, &err) == 0 &&
 	    policy_merge(&change->edits, &sandbox->edits, &err) == 0 && read(job, sandbox, change, &err) == 0) {
 		policy_apply(job, sandbox, change);
 		return;

@@ -114,8 +114,8 @@ control_record_mark(struct control *control, int64_t sandbox, uint32_t uid, json
 	return recorder_send(&control->recorder, &record, wait);
 }
 
-static void
-record_sandbox(struct control *control, const struct control_sandbox *sandbox, enum record_kind kind, int64_t ts_us)
+void
+control_record_sandbox(struct control *control, const struct control_sandbox *sandbox, bool ended)
 {
 	static const char *const shown[] = {"guest_ip", "gateway_ip", "guest_ip6", "gateway_ip6", "mac", "device",
 	    "netns", "container_netns", "pid", "owner", "labels", "parent"};
@@ -123,9 +123,9 @@ record_sandbox(struct control *control, const struct control_sandbox *sandbox, e
 	struct record record;
 
 	memset(&record, 0, sizeof(record));
-	record.kind = kind;
+	record.kind = ended ? RECORD_SANDBOX_END : RECORD_SANDBOX;
 	record.sandbox.id = sandbox->id;
-	record.sandbox.ts_us = ts_us;
+	record.sandbox.ts_us = ended ? clock_real_us() : sandbox->id;
 	snprintf(record.sandbox.name, sizeof(record.sandbox.name), "%s", sandbox->name);
 	snprintf(record.sandbox.kind, sizeof(record.sandbox.kind), "%s",
 	    sandbox->config.kind == TAP_KIND_TAP ? "tap" : "netns");
@@ -135,16 +135,4 @@ record_sandbox(struct control *control, const struct control_sandbox *sandbox, e
 	json_decref(summary);
 	record_detail(record.sandbox.detail, sizeof(record.sandbox.detail), detail);
 	record_send(control, &record);
-}
-
-void
-control_record_sandbox(struct control *control, const struct control_sandbox *sandbox)
-{
-	record_sandbox(control, sandbox, RECORD_SANDBOX, sandbox->id);
-}
-
-void
-control_record_sandbox_end(struct control *control, const struct control_sandbox *sandbox)
-{
-	record_sandbox(control, sandbox, RECORD_SANDBOX_END, clock_real_us());
 }

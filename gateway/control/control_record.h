@@ -17,7 +17,7 @@ int control_record_waited(
  * as recorder_send. */
 int control_record_mark(struct control *control, int64_t sandbox, uint32_t uid, json_t *detail,
     struct recorder_wait *wait, uint64_t *ret_id, int64_t *ret_ts_us);
-void control_record_sandbox(struct control *control, const struct control_sandbox *sandbox);
-void control_record_sandbox_end(struct control *control, const struct control_sandbox *sandbox);
+/* That the sandbox is attached since its id's time, or that it ended now. */
+void control_record_sandbox(struct control *control, const struct control_sandbox *sandbox, bool ended);
 
 #endif

@@ -153,7 +153,7 @@ restore_answer(struct control_job *job, const void *answer)
 	}
 	if (control_attach_take(control, sandbox, answer, &err) < 0)
 		log_warnx("%s: %s", sandbox->name, err.text);
-	control_record_sandbox(control, sandbox);
+	control_record_sandbox(control, sandbox, false);
 	control_record_event(control, EVENT_RESTORED, sandbox->id, &CONTROL_PEER_NOBODY,
 	    json_pack("{s:s, s:I, s:s, s:s*}", "name", sandbox->name, "generation", (json_int_t)sandbox->generation,
 		"hash", sandbox->hash, "error", sandbox->error[0] == '\0' ? NULL : sandbox->error));

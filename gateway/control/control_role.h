@@ -22,7 +22,7 @@
 #include "gateway/shared/route.h"
 #include "policy/text/policy.h"
 #include "policy/text/preset.h"
-#include "tap/tap.h"
+#include "gateway/shared/msg.h"
 
 #include <stdbool.h>
 #include <stddef.h>

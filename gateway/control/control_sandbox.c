@@ -89,6 +89,27 @@ control_sandbox_find(struct control *control, const char *name)
 }
 
 struct control_sandbox *
+control_sandbox_need(struct control *control, const char *name, struct error *err)
+{
+	struct control_sandbox *sandbox = control_sandbox_find(control, name);
+
+	if (sandbox == NULL)
+		error_set(err, ERROR_NOT_FOUND, "no sandbox %s", name);
+	return sandbox;
+}
+
+struct control_sandbox *
+control_sandbox_settled(struct control *control, const char *name, struct error *err)
+{
+	struct control_sandbox *sandbox = control_sandbox_need(control, name, err);
+
+	if (sandbox == NULL || !sandbox->restoring)
+		return sandbox;
+	error_set(err, ERROR_EXISTS, "sandbox %s is being re-attached after a start; try again", name);
+	return NULL;
+}
+
+struct control_sandbox *
 control_sandbox_new(const char *name)
 {
 	struct control_sandbox *sandbox = calloc(1, sizeof(*sandbox));

@@ -9,7 +9,6 @@
 #include "gateway/shared/usage.h"
 #include "policy/compiled/snapshot.h"
 #include "policy/text/policy.h"
-#include "tap/tap.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -59,6 +58,10 @@ struct control_sandbox {
 };
 
 struct control_sandbox *control_sandbox_find(struct control *control, const char *name);
+/* The same; NULL with ERROR_NOT_FOUND. */
+struct control_sandbox *control_sandbox_need(struct control *control, const char *name, struct error *err);
+/* The same, for a change: NULL also while it is being restored, with ERROR_EXISTS. */
+struct control_sandbox *control_sandbox_settled(struct control *control, const char *name, struct error *err);
 struct control_sandbox *control_sandbox_new(const char *name);
 int control_sandbox_insert(struct control *control, struct control_sandbox *sandbox); /* 0 or -ENOMEM */
 void control_sandbox_remove(struct control *control, struct control_sandbox *sandbox);

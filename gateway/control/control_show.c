@@ -274,25 +274,17 @@ control_show_leases(const struct msg_leases_done *leases)
 	return rows;
 }
 
-static void
-show_not_found(struct control_job *job)
-{
-	struct error err;
-
-	error_set(&err, ERROR_NOT_FOUND, "no sandbox %s", job->target);
-	control_job_fail(job, &err);
-}
-
 /* The sandbox may be detached by now. Its leases are shown when the gateway answered. */
 static void
 show_answer(struct control_job *job, const void *answer)
 {
 	const struct msg_leases_done *leases = answer;
-	struct control_sandbox *sandbox = control_sandbox_find(job->control, job->target);
+	struct error err;
+	struct control_sandbox *sandbox = control_sandbox_need(job->control, job->target, &err);
 	json_t *object;
 
 	if (sandbox == NULL) {
-		show_not_found(job);
+		control_job_fail(job, &err);
 		return;
 	}
 	object = control_show_sandbox(sandbox);
@@ -306,12 +298,12 @@ show_answer(struct control_job *job, const void *answer)
 void
 control_show_start(struct control_job *job)
 {
-	struct control_sandbox *sandbox = control_sandbox_find(job->control, job->target);
-	struct msg_leases ask = {0};
 	struct error err;
+	struct control_sandbox *sandbox = control_sandbox_need(job->control, job->target, &err);
+	struct msg_leases ask = {0};
 
 	if (sandbox == NULL) {
-		show_not_found(job);
+		control_job_fail(job, &err);
 		return;
 	}
 	ask.id = sandbox->id;

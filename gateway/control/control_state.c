@@ -2,7 +2,7 @@
 #include "gateway/control/control_state.h"
 
 #include "policy/text/policy.h"
-#include "tap/tap.h"
+#include "gateway/shared/msg.h"
 
 #include <assert.h>
 #include <dirent.h>
