@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The life of the daemon: start the roles, watch, stop.
  *
- * Theory of operation. The keeper is the only process with privilege and the only one that outlives a role's crash.
- * Start: set-up (gateway/keeper/keeper_setup.c) -> auditor -> gateways and control (each told of its channel to the auditor
- * when both are ready). A role that dies before it was ever ready stops the start; later deaths are recorded and the
- * role is started again. The keeper holds every listening socket and every sealed policy, so a new gateway gets what
- * the old one had; what the old one knew (leases) is flushed, never trusted.
+ * Theory of operation. The keeper is the only process with privilege and the only one that outlives a role's crash. It
+ * reads no byte from a sandbox and trusts no role: a role's message is checked against the closed list in
+ * keeper_request.c, and one that no honest role sends ends that role.
  *
- * Stop (SIGTERM, SIGINT; SIGHUP of a terminal that is closed): gateways and control are told, and close what is open;
- * when they are gone the auditor is told; when it is gone, so are we. Namespaces and devices stay for the next start
+ * Start: set-up (keeper_setup.c), then the auditor, then gateways and control; each gets a channel to the auditor when
+ * both are ready. A role that ends before all of them were ready once stops the start. Later ends are recorded and the
+ * role is started again. The keeper holds every listening socket and every sealed policy, so that a new gateway gets
+ * what the old one had; what only the old one knew (leases) is flushed, never trusted.
+ *
+ * Stop (SIGTERM, SIGINT; SIGHUP of a closed terminal): gateways and control get MSG_SHUTDOWN and close what is open; when
+ * they are gone the auditor gets it; when it is gone, the keeper ends. Namespaces and devices stay for the next start
  * (with no socket in them nothing passes); `postern detach` is what removes them. */
 #include "gateway/keeper/keeper.h"
 
@@ -19,7 +22,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,12 +31,11 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-struct keeper keeper;
+/* An orderly stop may take this long; then the roles that still run are killed. */
+#define KEEPER_STOP_MS 8000
+#define KEEPER_WATCH_FIRST_MS 500
 
-static struct loop_source keeper_signal_source;
-static struct loop_timer keeper_stop_timer;
-static bool keeper_announced;
-
+/* Writes the epoch durably. */
 static int
 keeper_epoch_write(int fd, uint64_t epoch)
 {
@@ -48,15 +49,15 @@ keeper_epoch_write(int fd, uint64_t epoch)
 }
 
 int
-keeper_next_epoch(uint64_t *ret_epoch)
+keeper_next_epoch(struct keeper *keeper, uint64_t *ret_epoch)
 {
-	static uint64_t last;
+	uint64_t *last = &keeper->last_epoch;
 	char path[512], text[32];
 	uint64_t now = (uint64_t)(clock_real_us() / 1000000);
 	ssize_t n;
 	int fd, rc;
 
-	snprintf(path, sizeof(path), "%s/epoch", keeper.options->state_dir);
+	snprintf(path, sizeof(path), "%s/epoch", keeper->options->state_dir);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0) {
 		rc = -errno;
@@ -64,149 +65,126 @@ keeper_next_epoch(uint64_t *ret_epoch)
 		n = pread(fd, text, sizeof(text) - 1, 0);
 		if (n > 0) {
 			text[n] = '\0';
-			if (strtoull(text, NULL, 10) > last)
-				last = strtoull(text, NULL, 10);
+			if (strtoull(text, NULL, 10) > *last)
+				*last = strtoull(text, NULL, 10);
 		}
-		last = now >= last + RECORD_EPOCH_SPAN ? now : last + RECORD_EPOCH_SPAN;
-		rc = keeper_epoch_write(fd, last);
+		*last = now >= *last + RECORD_EPOCH_SPAN ? now : *last + RECORD_EPOCH_SPAN;
+		rc = keeper_epoch_write(fd, *last);
 		close(fd);
 	}
 	if (rc < 0)
-		log_warnx("%s: %s: without it nothing can be numbered, and so nothing started", path, strerror(-rc));
+		log_warnx("%s: %s: no role can be started without it", path, strerror(-rc));
 	else
-		*ret_epoch = last;
+		*ret_epoch = *last;
 	return rc;
 }
 
-void
-keeper_event(enum event_kind kind, int64_t sandbox, const char *fmt, ...)
-{
-	struct record record;
-	va_list ap;
-
-	keeper.tampered += kind == EVENT_TAMPERED;
-	memset(&record, 0, sizeof(record));
-	record.kind = RECORD_EVENT;
-	record.event.id = recorder_id(&keeper.recorder);
-	record.event.sandbox = sandbox;
-	record.event.ts_us = clock_real_us();
-	record.event.kind = (uint8_t)kind;
-	record.event.uid = UINT32_MAX;
-	va_start(ap, fmt);
-	vsnprintf(record.event.detail, sizeof(record.event.detail), fmt, ap);
-	va_end(ap);
-	recorder_send(&keeper.recorder, &record, NULL);
-}
-
-/* Close, in the log, what a gateway that is gone had open. */
+/* Logs and records the start when all roles are ready for the first time; with the sources of the log's countries and
+ * networks: {"country_db": {"type","built"}}. The types need no escapes. */
 static void
-keeper_record_gap(const struct keeper_role *gateway)
-{
-	struct record record;
-
-	memset(&record, 0, sizeof(record));
-	record.kind = RECORD_GAP;
-	record.gap.sender_epoch = gateway->epoch;
-	record.gap.ts_us = clock_real_us();
-	record.gap.end = END_GATEWAY_CRASH;
-	recorder_send(&keeper.recorder, &record, NULL);
-}
-
-/* With what the log's countries and networks come from: {"country_db": {"type","built"}}. The types need no escapes. */
-static void
-keeper_event_start(void)
+keeper_announce(struct keeper *keeper)
 {
 	static const char *const members[] = {[GEO_COUNTRY] = "country_db", [GEO_ASN] = "asn_db"};
 	char databases[RECORD_DETAIL_MAX / 2] = "", built[QUANTITY_TEXT_MAX];
 	size_t len = 0;
 
+	if (keeper->announced || !keeper->auditor.ready || !keeper->control.ready)
+		return;
+	for (unsigned int i = 0; i < keeper->gateway_count; i++)
+		if (!keeper->gateways[i].ready)
+			return;
+	keeper->announced = true;
+	sd_notify(0, "READY=1");
 	for (size_t kind = 0; kind < GEO_KIND_MAX; kind++) {
-		const struct geo_about *about = &keeper.databases[kind];
+		const struct geo_about *about = &keeper->databases[kind];
 
 		if (about->type[0] != '\0')
 			len += (size_t)snprintf(databases + len, sizeof(databases) - len,
 			    ",\"%s\":{\"type\":\"%s\",\"built\":\"%s\"}", members[kind], about->type,
 			    quantity_format_instant(about->built_us, built));
 	}
-	keeper_event(EVENT_DAEMON_START, 0, "{\"version\":\"%s\",\"rootless\":%s%s}", POSTERN_VERSION,
-	    keeper.options->rootless ? "true" : "false", databases);
+	keeper_event(keeper, EVENT_DAEMON_START, 0, "{\"version\":\"%s\",\"rootless\":%s%s}", POSTERN_VERSION,
+	    keeper->options->rootless ? "true" : "false", databases);
+	log_info("ready: %u gateway%s, control socket %s/control.sock", keeper->gateway_count,
+	    keeper->gateway_count == 1 ? "" : "s", keeper->options->runtime_dir);
 }
 
+/* The auditor is ready: a role that does not run yet is started, one that does gets a new channel. */
 static void
-keeper_announce(void)
+keeper_start_sender(struct keeper_role *role)
 {
-	if (keeper_announced || !keeper.auditor.ready || !keeper.control.ready)
-		return;
-	for (unsigned int i = 0; i < keeper.gateway_count; i++)
-		if (!keeper.gateways[i].ready)
-			return;
-	keeper_announced = true;
-	sd_notify(0, "READY=1");
-	keeper_event_start();
-	log_info("ready: %u gateway%s, control socket %s/control.sock", keeper.gateway_count,
-	    keeper.gateway_count == 1 ? "" : "s", keeper.options->runtime_dir);
-}
-
-static void
-keeper_start_senders(void)
-{
-	keeper_role_connect_auditor(NULL);
-	for (unsigned int i = 0; i < keeper.gateway_count; i++) {
-		if (keeper.gateways[i].pid == 0 && !loop_timer_armed(&keeper.gateways[i].respawn_timer))
-			keeper_role_spawn(&keeper.gateways[i]);
-		else
-			keeper_role_connect_auditor(&keeper.gateways[i]);
-	}
-	if (keeper.control.pid == 0 && !loop_timer_armed(&keeper.control.respawn_timer))
-		keeper_role_spawn(&keeper.control);
+	if (role->pid == 0 && !loop_timer_armed(&role->respawn_timer))
+		keeper_role_spawn(role);
 	else
-		keeper_role_connect_auditor(&keeper.control);
+		keeper_role_connect_auditor(role);
 }
 
-void
-keeper_role_ready(struct keeper_role *role)
+/* MSG_READY: the role has set itself up. False when no honest role says so. */
+static bool
+keeper_role_ready(struct keeper_role *role, const struct msg_ready *ready)
 {
 	struct msg_channel listener = {.role = MSG_ROLE_CONTROL, .epoch = role->epoch};
+	struct keeper *keeper = role->keeper;
 
+	if (role->ready)
+		return false;
+	for (size_t kind = 0; kind < GEO_KIND_MAX; kind++)
+		if (!geo_about_valid(&ready->databases[kind]))
+			return false;
+	role->ready = true;
 	if (role->kind == MSG_ROLE_AUDITOR) {
-		keeper_start_senders();
+		keeper_role_connect_auditor(NULL);
+		for (unsigned int i = 0; i < keeper->gateway_count; i++)
+			keeper_start_sender(&keeper->gateways[i]);
+		keeper_start_sender(&keeper->control);
 	} else {
 		keeper_role_connect_auditor(role);
-		if (role->kind == MSG_ROLE_GATEWAY)
-			keeper_request_gateway_ready(role);
-		else
-			ipc_send(&role->ipc, MSG_CHANNEL, 0, &listener, sizeof(listener), &keeper.control_listen_fd, 1);
 	}
-	keeper_announce();
-}
-
-static bool
-keeper_senders_gone(void)
-{
-	if (keeper.control.pid != 0)
-		return false;
-	for (unsigned int i = 0; i < keeper.gateway_count; i++)
-		if (keeper.gateways[i].pid != 0)
-			return false;
+	if (role->kind == MSG_ROLE_GATEWAY)
+		keeper_attach_gateway_ready(role);
+	if (role->kind == MSG_ROLE_CONTROL) {
+		memcpy(keeper->databases, ready->databases, sizeof(keeper->databases));
+		ipc_send(&role->ipc, MSG_CHANNEL, 0, &listener, sizeof(listener), &keeper->control_listen_fd, 1);
+	}
+	keeper_announce(keeper);
 	return true;
 }
 
-static void
-keeper_stop_step(void)
+bool
+keeper_message_handler(struct ipc *ipc, struct ipc_message *message)
 {
-	static bool said;
+	struct keeper_role *role = loop_owner(ipc, struct keeper_role, ipc);
 
-	if (!keeper_senders_gone())
+	if (message->header.type == MSG_READY)
+		return keeper_role_ready(role, message->body);
+	return role->ready && keeper_request_take(role, message);
+}
+
+/* Stops the auditor when the roles that send to it are gone, and the loop when it is gone too. */
+static void
+keeper_stop_step(struct keeper *keeper)
+{
+	if (keeper->control.pid != 0)
 		return;
-	if (keeper.auditor.pid == 0) {
-		loop_stop(keeper.loop);
+	for (unsigned int i = 0; i < keeper->gateway_count; i++)
+		if (keeper->gateways[i].pid != 0)
+			return;
+	if (keeper->auditor.pid == 0) {
+		loop_stop(keeper->loop);
 		return;
 	}
-	/* The last word of all. */
-	if (!said)
-		keeper_event(EVENT_DAEMON_STOP, 0, "{}");
-	said = true;
-	ipc_send(&keeper.auditor.ipc, MSG_SHUTDOWN, 0, NULL, 0, NULL, 0);
+	if (!keeper->stop_recorded) /* the log's last record */
+		keeper_event(keeper, EVENT_DAEMON_STOP, 0, "{}");
+	keeper->stop_recorded = true;
+	ipc_send(&keeper->auditor.ipc, MSG_SHUTDOWN, 0, NULL, 0, NULL, 0);
+}
+
+void
+keeper_gateway_gone(struct keeper_role *gateway)
+{
+	keeper_totals_gateway_gone(gateway);
+	keeper_lease_gateway_gone(gateway);
+	keeper_answer_fail_all(gateway);
 }
 
 void
@@ -214,61 +192,84 @@ keeper_role_gone(struct keeper_role *role, int wait_status)
 {
 	const char *how = WIFSIGNALED(wait_status) ? strsignal(WTERMSIG(wait_status)) : "exit";
 	int number = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+	struct keeper *keeper = role->keeper;
 
-	if (keeper.stopping) {
-		keeper_stop_step();
+	if (keeper->stopping) {
+		keeper_stop_step(keeper);
 		return;
 	}
-	if (!keeper_announced)
+	if (!keeper->announced)
 		log_fatalx("the %s did not start (%s %d): see its messages above", keeper_role_name(role), how, number);
 	log_warnx("the %s ended unexpectedly (%s %d): starting it again", keeper_role_name(role), how, number);
-	keeper_event(EVENT_ROLE_CRASH, 0, "{\"role\":\"%s\",\"%s\":%d}", keeper_role_name(role),
+	keeper_event(keeper, EVENT_ROLE_CRASH, 0, "{\"role\":\"%s\",\"%s\":%d}", keeper_role_name(role),
 	    WIFSIGNALED(wait_status) ? "signal" : "status", number);
 	if (role->kind == MSG_ROLE_GATEWAY) {
-		keeper_record_gap(role);
-		keeper_request_gateway_gone(role);
+		keeper_event_gap(keeper, role);
+		keeper_gateway_gone(role);
 	}
 	keeper_role_respawn_later(role);
 }
 
+/* The orderly stop took too long. */
 static void
-keeper_kill_all(struct loop_timer *timer)
+keeper_stop_handler(struct loop_timer *timer)
 {
-	(void)timer;
+	struct keeper *keeper = loop_owner(timer, struct keeper, stop_timer);
+
 	log_warnx("the roles did not stop in time: killing them");
-	for (unsigned int i = 0; i < keeper.gateway_count; i++)
-		if (keeper.gateways[i].pid != 0)
-			kill(keeper.gateways[i].pid, SIGKILL);
-	if (keeper.control.pid != 0)
-		kill(keeper.control.pid, SIGKILL);
-	if (keeper.auditor.pid != 0)
-		kill(keeper.auditor.pid, SIGKILL);
-	loop_stop(keeper.loop);
+	for (unsigned int i = 0; i < keeper->gateway_count; i++)
+		if (keeper->gateways[i].pid != 0)
+			kill(keeper->gateways[i].pid, SIGKILL);
+	if (keeper->control.pid != 0)
+		kill(keeper->control.pid, SIGKILL);
+	if (keeper->auditor.pid != 0)
+		kill(keeper->auditor.pid, SIGKILL);
+	loop_stop(keeper->loop);
 }
 
-void
-keeper_stop(void)
+/* Begins the orderly stop. */
+static void
+keeper_stop(struct keeper *keeper)
 {
-	if (keeper.stopping)
+	if (keeper->stopping)
 		return;
-	keeper.stopping = true;
+	keeper->stopping = true;
 	sd_notify(0, "STOPPING=1");
-	keeper_watch_stop();
-	loop_timer_stop(keeper.loop, &keeper.control.respawn_timer);
-	loop_timer_stop(keeper.loop, &keeper.auditor.respawn_timer);
-	ipc_send(&keeper.control.ipc, MSG_SHUTDOWN, 0, NULL, 0, NULL, 0);
-	for (unsigned int i = 0; i < keeper.gateway_count; i++) {
-		loop_timer_stop(keeper.loop, &keeper.gateways[i].respawn_timer);
-		ipc_send(&keeper.gateways[i].ipc, MSG_SHUTDOWN, 0, NULL, 0, NULL, 0);
+	loop_timer_stop(keeper->loop, &keeper->watch_timer);
+	loop_timer_stop(keeper->loop, &keeper->control.respawn_timer);
+	loop_timer_stop(keeper->loop, &keeper->auditor.respawn_timer);
+	ipc_send(&keeper->control.ipc, MSG_SHUTDOWN, 0, NULL, 0, NULL, 0);
+	for (unsigned int i = 0; i < keeper->gateway_count; i++) {
+		loop_timer_stop(keeper->loop, &keeper->gateways[i].respawn_timer);
+		ipc_send(&keeper->gateways[i].ipc, MSG_SHUTDOWN, 0, NULL, 0, NULL, 0);
 	}
-	keeper_stop_timer.handler = keeper_kill_all;
-	loop_timer_set(keeper.loop, &keeper_stop_timer, KEEPER_STOP_MS);
-	keeper_stop_step();
+	keeper->stop_timer.handler = keeper_stop_handler;
+	loop_timer_set(keeper->loop, &keeper->stop_timer, KEEPER_STOP_MS);
+	keeper_stop_step(keeper);
 }
 
+/* Looks at the sandboxes. A daemon that `postern run` started for itself ends when it has had none for a while. */
+static void
+keeper_watch_handler(struct loop_timer *timer)
+{
+	struct keeper *keeper = loop_owner(timer, struct keeper, watch_timer);
+	int64_t now_ms = clock_mono_ms(), idle_ms = (int64_t)keeper->options->exit_idle_s * 1000;
+
+	if (keeper->sandbox_count > 0 || keeper->busy_ms == 0)
+		keeper->busy_ms = now_ms;
+	if (idle_ms > 0 && now_ms - keeper->busy_ms > idle_ms) {
+		log_info("no sandbox for %u s: stopping", keeper->options->exit_idle_s);
+		keeper_stop(keeper);
+		return;
+	}
+	loop_timer_set(keeper->loop, timer, keeper_watch_look(keeper));
+}
+
+/* Reaps children; begins the stop. */
 static void
 keeper_signal_handler(struct loop_source *source, uint32_t events)
 {
+	struct keeper *keeper = loop_owner(source, struct keeper, signals);
 	struct signalfd_siginfo info;
 
 	(void)events;
@@ -278,12 +279,13 @@ keeper_signal_handler(struct loop_source *source, uint32_t events)
 		else if (info.ssi_signo == SIGHUP && isatty(STDERR_FILENO) == 0)
 			log_info("SIGHUP: there is nothing to reload; policies change through the control socket");
 		else
-			keeper_stop();
+			keeper_stop(keeper);
 	}
 }
 
+/* Has the loop handle the signals. */
 static void
-keeper_signals(void)
+keeper_signals(struct keeper *keeper)
 {
 	sigset_t set;
 
@@ -294,49 +296,66 @@ keeper_signals(void)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	keeper_signal_source.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	keeper_signal_source.handler = keeper_signal_handler;
-	if (keeper_signal_source.fd < 0 || loop_source_add(keeper.loop, &keeper_signal_source, EPOLLIN) < 0)
+	keeper->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	keeper->signals.handler = keeper_signal_handler;
+	if (keeper->signals.fd < 0 || loop_source_add(keeper->loop, &keeper->signals, EPOLLIN) < 0)
 		log_fatal("signalfd");
 }
 
-static void
-keeper_release_sandbox(struct keeper_sandbox *sandbox, void *context)
+void
+keeper_init(struct keeper *keeper, const struct role *roles, const struct options *options, char **argv)
 {
-	(void)context;
-	keeper_sandbox_free(sandbox, !keeper.options->rootless);
+	memset(keeper, 0, sizeof(*keeper));
+	keeper->roles = roles;
+	keeper->options = options;
+	keeper->argv = argv;
+	keeper->gateway_count = options->gateways;
+	keeper->started_us = clock_real_us();
+	TAILQ_INIT(&keeper->watched);
+	TAILQ_INIT(&keeper->listed);
+	keeper_role_init(&keeper->auditor, MSG_ROLE_AUDITOR, 0);
+	keeper_role_init(&keeper->control, MSG_ROLE_CONTROL, 0);
+	keeper->auditor.keeper = keeper->control.keeper = keeper;
+	for (unsigned int i = 0; i < keeper->gateway_count; i++) {
+		keeper_role_init(&keeper->gateways[i], MSG_ROLE_GATEWAY, i);
+		keeper->gateways[i].keeper = keeper;
+	}
 }
 
-int
-keeper_run(const struct role *roles, const struct options *options, char **argv)
+/* Sets up, runs, and takes down. */
+static int
+keeper_live(struct keeper *keeper)
 {
+	struct keeper_sandbox *sandbox;
 	uint64_t epoch;
 	struct error err;
 	int rc;
 
-	log_init("keeper");
-	keeper.roles = roles;
-	keeper.options = options;
-	keeper.argv = argv;
-	keeper.gateway_count = options->gateways;
-	keeper.started_us = clock_real_us();
-	keeper_setup(options);
-	keeper.loop = loop_new();
-	if (keeper.loop == NULL)
+	keeper_setup(keeper);
+	keeper->loop = loop_new();
+	if (keeper->loop == NULL)
 		log_fatal("epoll");
-	keeper_signals();
-	if (keeper_next_epoch(&epoch) < 0)
+	keeper_signals(keeper);
+	if (keeper_next_epoch(keeper, &epoch) < 0)
 		return 1;
-	recorder_init(&keeper.recorder, keeper.loop, epoch);
-	keeper_role_init(&keeper.auditor, MSG_ROLE_AUDITOR, 0);
-	keeper_role_init(&keeper.control, MSG_ROLE_CONTROL, 0);
-	for (unsigned int i = 0; i < keeper.gateway_count; i++)
-		keeper_role_init(&keeper.gateways[i], MSG_ROLE_GATEWAY, i);
-	keeper_role_spawn(&keeper.auditor);
-	keeper_watch_start();
-	rc = loop_run(keeper.loop);
-	keeper_sandbox_each(keeper_release_sandbox, NULL);
-	if (keeper.host_chain && tap_host_chain_remove(keeper.host_table, &err) < 0)
+	recorder_init(&keeper->recorder, keeper->loop, epoch);
+	keeper_role_spawn(&keeper->auditor);
+	keeper->watch_timer.handler = keeper_watch_handler;
+	loop_timer_set(keeper->loop, &keeper->watch_timer, KEEPER_WATCH_FIRST_MS);
+	rc = loop_run(keeper->loop);
+	while ((sandbox = TAILQ_FIRST(&keeper->watched)) != NULL)
+		keeper_sandbox_free(keeper, sandbox, !keeper->options->rootless);
+	if (keeper->host_chain && tap_host_chain_remove(keeper->host_table, &err) < 0)
 		log_warnx("%s", err.text);
 	return rc < 0 ? 1 : 0;
+}
+
+struct keeper keeper;
+
+int
+keeper_run(const struct role *roles, const struct options *options, char **argv)
+{
+	log_init("keeper");
+	keeper_init(&keeper, roles, options, argv);
+	return keeper_live(&keeper);
 }

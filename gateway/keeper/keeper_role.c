@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+extern struct keeper keeper;
+
 /* A role that lived this long did not die of its start. */
 #define KEEPER_ROLE_STEADY_MS 60000
 
@@ -74,7 +76,7 @@ keeper_role_init(struct keeper_role *role, enum msg_role kind, unsigned int inde
 	role->ipc.self = MSG_ROLE_KEEPER;
 	role->ipc.peer = (uint8_t)kind;
 	role->ipc.message_handler = keeper_message_handler;
-	role->ipc.fds_lost_handler = keeper_fds_lost_handler;
+	role->ipc.fds_lost_handler = keeper_request_fds_lost_handler;
 	role->ipc.broken_handler = keeper_role_broken_handler;
 	role->respawn_timer.handler = keeper_role_respawn_handler;
 }
@@ -238,7 +240,7 @@ keeper_role_spawn(struct keeper_role *role)
 	struct keeper_role_start start = {.argv = argv, .environment = keeper_role_environment()};
 	int fds[2];
 
-	if (keeper_next_epoch(&role->epoch) < 0 || ipc_pair(fds) < 0) {
+	if (keeper_next_epoch(&keeper, &role->epoch) < 0 || ipc_pair(fds) < 0) {
 		keeper_role_not_now(role, "its channel");
 		return;
 	}

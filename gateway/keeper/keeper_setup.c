@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the keeper makes before it serves anybody, in this order: directories, locks (one daemon per directory), control
+/* What the keeper makes before the first role, in this order: directories, locks (one daemon per directory), control
  * socket; copies of the databases of addresses; without root a user namespace of its own; a proof that the kernel has
- * what is needed; the host's chain. Then it gives up what it will not need again. */
+ * what is needed; the host's chain. Then it gives up the capabilities and system calls that it will not need again. A
+ * step that fails ends the program with the remedy. */
 #include "gateway/keeper/keeper.h"
 
 #include "base/log.h"
@@ -22,24 +23,24 @@
 #include <unistd.h>
 
 /* Clients waiting for control to accept. */
-#define KEEPER_CONTROL_BACKLOG 128
+#define SETUP_CONTROL_BACKLOG 128
 /* Descriptors: a sandbox takes about twelve here. */
-#define KEEPER_FILES_WANTED 1048576
+#define SETUP_FILES_WANTED 1048576
 
 int
-keeper_host_chain(struct error *err)
+keeper_setup_host_chain(const struct keeper *keeper, struct error *err)
 {
 	struct tap_host_resolver resolvers[OPTIONS_RESOLVERS_MAX];
 
-	for (size_t i = 0; i < keeper.options->resolver_count; i++)
+	for (size_t i = 0; i < keeper->options->resolver_count; i++)
 		resolvers[i] = (struct tap_host_resolver){
-		    .addr = keeper.options->resolvers[i].addr, .port = keeper.options->resolvers[i].port};
-	return tap_host_chain_set(
-	    keeper.host_table, keeper.options->uids[MSG_ROLE_GATEWAY], resolvers, keeper.options->resolver_count, err);
+		    .addr = keeper->options->resolvers[i].addr, .port = keeper->options->resolvers[i].port};
+	return tap_host_chain_set(keeper->host_table, keeper->options->uids[MSG_ROLE_GATEWAY], resolvers,
+	    keeper->options->resolver_count, err);
 }
 
-/* option: which names the directory, for the message. */
-static void __attribute__((noreturn)) keeper_dir_fatal(const char *path, const char *option)
+/* Ends the program; option names the directory in the message. */
+static void __attribute__((noreturn)) setup_dir_fatal(const char *path, const char *option)
 {
 	log_fatalx("%s: %s: it must be a directory that can be made and written; else name another one with %s", path,
 	    strerror(errno), option);
@@ -47,27 +48,27 @@ static void __attribute__((noreturn)) keeper_dir_fatal(const char *path, const c
 
 /* mkdir -p of the last component, with exactly this owner and mode; refuses what another made before us. */
 static void
-keeper_dir(const char *path, mode_t mode, uid_t uid, gid_t gid, const char *option)
+setup_dir(const char *path, mode_t mode, uid_t uid, gid_t gid, const char *option)
 {
 	struct stat st;
 	int fd;
 
 	if (mkdir(path, mode) < 0 && errno != EEXIST)
-		keeper_dir_fatal(path, option);
+		setup_dir_fatal(path, option);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
-		keeper_dir_fatal(path, option);
+		setup_dir_fatal(path, option);
 	if (st.st_uid != geteuid() && st.st_uid != uid)
 		log_fatalx(
 		    "%s belongs to uid %u: remove it, or name another directory with %s", path, st.st_uid, option);
 	if (fchmod(fd, mode) < 0 || ((st.st_uid != uid || st.st_gid != gid) && fchown(fd, uid, gid) < 0))
-		keeper_dir_fatal(path, option);
+		setup_dir_fatal(path, option);
 	close(fd);
 }
 
 /* Parents may be missing (~/.local/state). The roles' own users pass through them, whatever the umask. */
 static void
-keeper_parents(const char *path)
+setup_parents(const char *path)
 {
 	char part[512];
 
@@ -82,7 +83,7 @@ keeper_parents(const char *path)
 
 /* Auditor and control open what is in the state directory by its path, as their own users. */
 static void
-keeper_parents_open(const struct options *o)
+setup_parents_open(const struct options *o)
 {
 	char part[512];
 	struct stat st;
@@ -100,31 +101,32 @@ keeper_parents_open(const struct options *o)
 	}
 }
 
+/* Makes the runtime and state directories and those in them. */
 static void
-keeper_dirs(const struct options *o)
+setup_dirs(const struct options *o)
 {
 	static const char runtime[] = "--runtime-dir", state[] = "--state-dir";
 	char path[512];
 	uid_t self = geteuid();
 	gid_t gid = getegid();
 
-	keeper_parents(o->runtime_dir);
-	keeper_parents(o->state_dir);
+	setup_parents(o->runtime_dir);
+	setup_parents(o->state_dir);
 	if (!o->rootless)
-		keeper_parents_open(o);
-	keeper_dir(o->runtime_dir, o->rootless ? 0700 : 0755, self, gid, runtime);
+		setup_parents_open(o);
+	setup_dir(o->runtime_dir, o->rootless ? 0700 : 0755, self, gid, runtime);
 	snprintf(path, sizeof(path), "%s/empty", o->runtime_dir);
-	keeper_dir(path, 0555, self, gid, runtime);
-	keeper_dir(o->state_dir, o->rootless ? 0700 : 0755, self, gid, state);
+	setup_dir(path, 0555, self, gid, runtime);
+	setup_dir(o->state_dir, o->rootless ? 0700 : 0755, self, gid, state);
 	snprintf(path, sizeof(path), "%s/audit", o->state_dir);
-	keeper_dir(path, 0750, o->uids[MSG_ROLE_AUDITOR], o->group_gid, state);
+	setup_dir(path, 0750, o->uids[MSG_ROLE_AUDITOR], o->group_gid, state);
 	snprintf(path, sizeof(path), "%s/sandboxes", o->state_dir);
-	keeper_dir(path, 0700, o->uids[MSG_ROLE_CONTROL], o->group_gid, state);
+	setup_dir(path, 0700, o->uids[MSG_ROLE_CONTROL], o->group_gid, state);
 }
 
 /* One daemon per directory: the lock lives as long as the process. (CASES F-44) */
 static void
-keeper_lock(const char *dir)
+setup_lock(const char *dir)
 {
 	char path[512];
 	int fd;
@@ -137,9 +139,11 @@ keeper_lock(const char *dir)
 		log_fatalx("another posternd uses %s: stop it, or give --runtime-dir and --state-dir of your own", dir);
 }
 
+/* Makes the socket that control will accept clients on. */
 static void
-keeper_control_socket(const struct options *o)
+setup_control_socket(struct keeper *keeper)
 {
+	const struct options *o = keeper->options;
 	struct sockaddr_un sun = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
@@ -151,13 +155,14 @@ keeper_control_socket(const struct options *o)
 	unlink(sun.sun_path); /* a dead daemon's: the lock says so */
 	/* The umask (077) makes it ours alone until owner and mode are right. */
 	if (bind(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 || chown(sun.sun_path, geteuid(), o->group_gid) < 0 ||
-	    chmod(sun.sun_path, o->rootless ? 0600 : 0660) < 0 || listen(fd, KEEPER_CONTROL_BACKLOG) < 0)
+	    chmod(sun.sun_path, o->rootless ? 0600 : 0660) < 0 || listen(fd, SETUP_CONTROL_BACKLOG) < 0)
 		log_fatal("%s", sun.sun_path);
-	keeper.control_listen_fd = fd;
+	keeper->control_listen_fd = fd;
 }
 
+/* Writes a file of /proc that maps the user namespace. */
 static void
-keeper_write_file(const char *path, const char *text)
+setup_write_file(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
 
@@ -171,7 +176,7 @@ keeper_write_file(const char *path, const char *text)
 /* Rootless: own a user namespace, as the same uid, and so every network namespace made from it, one for this process to
  * come back to included. The roles stay in the host's network namespace, where upstream sockets are made. */
 static void
-keeper_own_userns(void)
+setup_own_userns(void)
 {
 	char map[64];
 	uid_t uid = geteuid();
@@ -180,11 +185,11 @@ keeper_own_userns(void)
 	if (unshare(CLONE_NEWUSER) < 0)
 		log_fatal(
 		    "user namespace: an ordinary user needs unprivileged user namespaces, or start posternd as root");
-	keeper_write_file("/proc/self/setgroups", "deny");
+	setup_write_file("/proc/self/setgroups", "deny");
 	snprintf(map, sizeof(map), "%u %u 1", uid, uid);
-	keeper_write_file("/proc/self/uid_map", map);
+	setup_write_file("/proc/self/uid_map", map);
 	snprintf(map, sizeof(map), "%u %u 1", gid, gid);
-	keeper_write_file("/proc/self/gid_map", map);
+	setup_write_file("/proc/self/gid_map", map);
 	keeper_role_fork_from_here();
 	if (unshare(CLONE_NEWNET) < 0)
 		log_fatal("network namespace");
@@ -192,7 +197,7 @@ keeper_own_userns(void)
 
 /* What setting up namespaces, devices, tables and roles takes; everything else goes for good. */
 static void
-keeper_drop_capabilities(const struct options *o)
+setup_drop_capabilities(const struct options *o)
 {
 	static const int kept[] = {CAP_NET_ADMIN, CAP_SYS_ADMIN, CAP_NET_BIND_SERVICE, CAP_SYS_PTRACE, CAP_SETUID,
 	    CAP_SETGID, CAP_SETPCAP, CAP_SYS_CHROOT, CAP_CHOWN, CAP_FOWNER, CAP_DAC_OVERRIDE, CAP_KILL,
@@ -219,15 +224,16 @@ keeper_drop_capabilities(const struct options *o)
 		log_fatal("giving up capabilities (%d)", rc);
 }
 
+/* Raises the limit of open files as far as it goes. */
 static void
-keeper_files_limit(void)
+setup_files_limit(const struct options *o)
 {
 	struct rlimit files = {0};
 
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
 		return;
-	if (!keeper.options->rootless && files.rlim_max < KEEPER_FILES_WANTED)
-		files.rlim_max = KEEPER_FILES_WANTED;
+	if (!o->rootless && files.rlim_max < SETUP_FILES_WANTED)
+		files.rlim_max = SETUP_FILES_WANTED;
 	files.rlim_cur = files.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &files) < 0 && getrlimit(RLIMIT_NOFILE, &files) == 0) {
 		files.rlim_cur = files.rlim_max;
@@ -237,57 +243,60 @@ keeper_files_limit(void)
 
 /* The default instance is table "postern"; others carry a hash of their directory, so that they never meet. */
 static void
-keeper_host_table_name(const char *runtime_dir)
+setup_host_table_name(struct keeper *keeper)
 {
+	const char *runtime_dir = keeper->options->runtime_dir;
 	uint32_t hash = 2166136261u;
 
 	for (const char *c = runtime_dir; *c != '\0'; c++)
 		hash = (hash ^ (uint8_t)*c) * 16777619u;
 	if (strcmp(runtime_dir, "/run/postern") == 0)
-		snprintf(keeper.host_table, sizeof(keeper.host_table), "postern");
+		snprintf(keeper->host_table, sizeof(keeper->host_table), "postern");
 	else
-		snprintf(keeper.host_table, sizeof(keeper.host_table), "postern-%08x", hash);
+		snprintf(keeper->host_table, sizeof(keeper->host_table), "postern-%08x", hash);
 }
 
 /* One copy for all roles, and for those that are started again later: they agree, whatever becomes of the files. */
 static void
-keeper_geo(const struct options *o)
+setup_geo(struct keeper *keeper)
 {
+	const struct options *o = keeper->options;
 	struct error err;
 
 	for (size_t kind = 0; kind < GEO_KIND_MAX; kind++) {
 		if (o->geo_files[kind] == NULL)
 			continue;
-		keeper.geo_fds[kind] = sealed_copy(o->geo_files[kind], &err);
-		if (keeper.geo_fds[kind] < 0)
+		keeper->geo_fds[kind] = sealed_copy(o->geo_files[kind], &err);
+		if (keeper->geo_fds[kind] < 0)
 			log_fatalx("%s %s: %s", geo_kind_option((enum geo_kind)kind), o->geo_files[kind], err.text);
 	}
 }
 
 void
-keeper_setup(const struct options *options)
+keeper_setup(struct keeper *keeper)
 {
+	const struct options *options = keeper->options;
 	struct error err;
 	bool taps;
 
-	keeper_dirs(options);
-	keeper_lock(options->runtime_dir);
-	keeper_lock(options->state_dir);
-	keeper_control_socket(options);
-	keeper_geo(options);
+	setup_dirs(options);
+	setup_lock(options->runtime_dir);
+	setup_lock(options->state_dir);
+	setup_control_socket(keeper);
+	setup_geo(keeper);
 	if (options->rootless)
-		keeper_own_userns();
+		setup_own_userns();
 	if (tap_probe(&taps, &err) < 0)
 		log_fatalx("%s", err.text);
 	if (!taps)
 		log_warnx("no TAP devices here (module tun, /dev/net/tun): no microVMs, containers only");
-	keeper_files_limit();
-	keeper_host_table_name(options->runtime_dir);
+	setup_files_limit(options);
+	setup_host_table_name(keeper);
 	if (!options->rootless) {
-		if (keeper_host_chain(&err) < 0)
+		if (keeper_setup_host_chain(keeper, &err) < 0)
 			log_fatalx("%s", err.text);
-		keeper.host_chain = true;
+		keeper->host_chain = true;
 	}
-	keeper_drop_capabilities(options);
+	setup_drop_capabilities(options);
 	confine_syscalls("keeper");
 }

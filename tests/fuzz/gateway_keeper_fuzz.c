@@ -35,7 +35,8 @@ struct tags {
 	size_t count;
 };
 
-static const struct options options = {.netns_dir = "/nonexistent/postern-fuzz"};
+static const struct options options = {.netns_dir = "/nonexistent/postern-fuzz", .gateways = GATEWAYS};
+static struct keeper keeper;
 static int snapshot_fd = -1;
 static int far_control, far_gateways[GATEWAYS];
 static struct tags asked, passed_on[GATEWAYS];
@@ -49,11 +50,10 @@ must(bool good)
 }
 
 static int
-role_open(struct keeper_role *role, enum msg_role kind, unsigned int index)
+role_open(struct keeper_role *role)
 {
 	int fds[2];
 
-	keeper_role_init(role, kind, index);
 	must(ipc_pair(fds) == 0 && ipc_open(&role->ipc, keeper.loop, fds[0]) == 0);
 	role->ready = true;
 	return fds[1];
@@ -67,14 +67,13 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	struct error err;
 
 	(void)argc, (void)argv;
-	keeper.options = &options;
+	keeper_init(&keeper, NULL, &options, NULL);
 	keeper.loop = loop_new();
-	keeper.gateway_count = GATEWAYS;
 	must(keeper.loop != NULL);
-	far_control = role_open(&keeper.control, MSG_ROLE_CONTROL, 0);
-	close(role_open(&keeper.auditor, MSG_ROLE_AUDITOR, 0));
+	far_control = role_open(&keeper.control);
+	close(role_open(&keeper.auditor));
 	for (unsigned int i = 0; i < GATEWAYS; i++) {
-		far_gateways[i] = role_open(&keeper.gateways[i], MSG_ROLE_GATEWAY, i);
+		far_gateways[i] = role_open(&keeper.gateways[i]);
 		while (keeper_sandbox_turn(++ids[i]) % GATEWAYS != i)
 			;
 	}
@@ -90,7 +89,7 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 static void
 sandbox_add(unsigned int gateway)
 {
-	struct keeper_sandbox *sandbox = calloc(1, sizeof(*sandbox)), **bucket;
+	struct keeper_sandbox *sandbox = calloc(1, sizeof(*sandbox));
 	struct tap_config config;
 	struct error err;
 
@@ -107,11 +106,7 @@ sandbox_add(unsigned int gateway)
 	must(sandbox->tap != NULL && sandbox->snapshot != NULL);
 	for (int i = 0; i < TAP_SOCKET_MAX; i++)
 		sandbox->tap->sockets[i] = fcntl(snapshot_fd, F_DUPFD_CLOEXEC, 0);
-	bucket = &keeper.buckets[keeper_sandbox_turn(sandbox->id) % KEEPER_BUCKETS];
-	sandbox->next = *bucket;
-	*bucket = sandbox;
-	keeper_watch_add(sandbox);
-	keeper.sandbox_count++;
+	keeper_sandbox_add(&keeper, sandbox);
 }
 
 static void
@@ -282,7 +277,7 @@ makes_a_sandbox(uint16_t type, const unsigned char *body, uint32_t size)
 	if (type != MSG_ATTACH || size < sizeof(id))
 		return false;
 	memcpy(&id, body, sizeof(id));
-	return keeper_sandbox_find(id) == NULL;
+	return keeper_sandbox_find(&keeper, id) == NULL;
 }
 
 /* A child that sent what no honest one sends is killed; control then asks anew, a gateway is started again. */
@@ -291,8 +286,8 @@ role_refused(struct keeper_role *role, uint64_t number)
 {
 	if (role->kind == MSG_ROLE_GATEWAY) {
 		passed_on[role->index].count = 0;
-		keeper_request_gateway_gone(role);
-		keeper_request_gateway_ready(role);
+		keeper_gateway_gone(role);
+		keeper_attach_gateway_ready(role);
 	} else if (role->kind == MSG_ROLE_CONTROL) {
 		tags_take(&asked, number);
 	}
@@ -373,13 +368,6 @@ expect_fds(size_t count)
 	must(count_fds() == count);
 }
 
-static void
-sandbox_end(struct keeper_sandbox *sandbox, void *context)
-{
-	(void)context;
-	keeper_sandbox_free(sandbox, false);
-}
-
 int
 LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
@@ -395,10 +383,11 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	for (uint64_t number = 1; number <= MESSAGES_MAX && reader_left(&r) > 0; number++)
 		send_one(&r, number);
 	for (unsigned int i = 0; i < GATEWAYS; i++)
-		keeper_request_gateway_gone(&keeper.gateways[i]);
+		keeper_gateway_gone(&keeper.gateways[i]);
 	far_ends_hear();
 	must(asked.count == 0 && keeper.pending == NULL);
-	keeper_sandbox_each(sandbox_end, NULL);
+	while (!TAILQ_EMPTY(&keeper.watched))
+		keeper_sandbox_free(&keeper, TAILQ_FIRST(&keeper.watched), false);
 	usage_table_free(&keeper.usage_next);
 	keeper.usage_next_id = 0;
 	must(keeper.sandbox_count == 0);

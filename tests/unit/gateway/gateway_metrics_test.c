@@ -295,6 +295,9 @@ totals_never_fall_and_have_an_end(void **state)
 	assert_false(msg_totals_follow(&now, &before));
 }
 
+static const struct options two_gateways = {.gateways = 2};
+static struct keeper keeper;
+
 static void
 a_gateway_that_is_gone_stays_in_the_sum(void **state)
 {
@@ -302,16 +305,16 @@ a_gateway_that_is_gone_stays_in_the_sum(void **state)
 	struct msg_totals said = {.upload = 10, .download = 20, .open = 3, .waiting = 4}, sum;
 
 	(void)state;
-	keeper.gateway_count = 2;
+	keeper_init(&keeper, NULL, &two_gateways, NULL);
 	said.recorded[RECORD_ATTEMPT_CONNECTION][VERDICT_ALLOWED] = 5;
-	assert_true(keeper_totals_take(&keeper.gateways[0], &said));
-	assert_true(keeper_totals_take(gateway, &said));
-	sum = keeper_totals_sum();
+	assert_true(keeper_totals_take(&keeper.gateways[0], &(struct ipc_message){.body = &said}));
+	assert_true(keeper_totals_take(gateway, &(struct ipc_message){.body = &said}));
+	sum = keeper_totals_sum(&keeper);
 	assert_int_equal(sum.upload, 20);
 	assert_int_equal(sum.open, 6);
 	assert_int_equal(sum.recorded[RECORD_ATTEMPT_CONNECTION][VERDICT_ALLOWED], 10);
 	keeper_totals_gateway_gone(gateway);
-	sum = keeper_totals_sum();
+	sum = keeper_totals_sum(&keeper);
 	assert_int_equal(sum.upload, 20);
 	assert_int_equal(sum.open, 3);
 	assert_int_equal(sum.waiting, 4);
@@ -319,11 +322,11 @@ a_gateway_that_is_gone_stays_in_the_sum(void **state)
 	/* The next one begins at zero. */
 	memset(&said, 0, sizeof(said));
 	said.upload = 1;
-	assert_true(keeper_totals_take(gateway, &said));
-	assert_int_equal(keeper_totals_sum().upload, 21);
+	assert_true(keeper_totals_take(gateway, &(struct ipc_message){.body = &said}));
+	assert_int_equal(keeper_totals_sum(&keeper).upload, 21);
 	said.upload = 0;
-	assert_false(keeper_totals_take(gateway, &said));
-	assert_int_equal(keeper_totals_sum().upload, 21);
+	assert_false(keeper_totals_take(gateway, &(struct ipc_message){.body = &said}));
+	assert_int_equal(keeper_totals_sum(&keeper).upload, 21);
 }
 
 static void
@@ -332,11 +335,12 @@ the_log_has_no_more_unsealed_than_there_is(void **state)
 	struct msg_log_state log = {.changes = 5, .unsealed = 5, .sealed_us = 1};
 
 	(void)state;
-	assert_true(keeper_totals_take_log(&log));
+	keeper_init(&keeper, NULL, &two_gateways, NULL);
+	assert_true(keeper_totals_log(&keeper.auditor, &(struct ipc_message){.body = &log}));
 	log.unsealed = 6;
-	assert_false(keeper_totals_take_log(&log));
+	assert_false(keeper_totals_log(&keeper.auditor, &(struct ipc_message){.body = &log}));
 	log = (struct msg_log_state){.sealed_us = -1};
-	assert_false(keeper_totals_take_log(&log));
+	assert_false(keeper_totals_log(&keeper.auditor, &(struct ipc_message){.body = &log}));
 	assert_int_equal(keeper.log.changes, 5);
 }
 
@@ -344,7 +348,8 @@ the_log_has_no_more_unsealed_than_there_is(void **state)
 static bool
 keeper_takes(enum msg_role kind, bool ready, uint16_t type, const void *body, uint32_t size)
 {
-	struct keeper_role role = {.kind = kind,
+	struct keeper_role role = {.keeper = &keeper,
+	    .kind = kind,
 	    .ready = ready,
 	    .index = 1,
 	    .ipc = {.self = MSG_ROLE_KEEPER, .peer = (uint8_t)kind, .message_handler = keeper_message_handler}};
