@@ -39,18 +39,6 @@ enum record_kind {
 	RECORD_KIND_MAX
 };
 
-/* Where the record's name comes from: the proof behind it. Stored as numbers: append only. */
-enum name_source {
-	NAME_SOURCE_NONE = 0,
-	NAME_SOURCE_LEASE, /* this sandbox resolved it to this address; no name in the protocol (raw ports) */
-	NAME_SOURCE_SNI,   /* leased and said in the ClientHello */
-	NAME_SOURCE_HOST,  /* leased and said in the HTTP request */
-	NAME_SOURCE_CIDR,  /* an address rule allowed it; the name (if any) is only what the guest said */
-	NAME_SOURCE_CLAIM, /* said by the guest, not proven: the reason of a refusal */
-	NAME_SOURCE_DNS,   /* the question of a query */
-	NAME_SOURCE_MAX
-};
-
 /* How a connection ended. Stored as numbers: append only. */
 enum end_reason {
 	END_OPEN = 0, /* still open */

@@ -45,24 +45,10 @@ static const struct reason_row reasons[] = {
 };
 static_assert(COUNT(reasons) == REASON_MAX, "one row per reason");
 
-static const char *const verdicts[] = {
-    [VERDICT_ALLOWED] = "allowed",
-    [VERDICT_DENIED] = "denied",
-    [VERDICT_LIMITED] = "limited",
-    [VERDICT_FAILED] = "failed",
-};
-static_assert(COUNT(verdicts) == VERDICT_MAX, "one word per verdict");
-
 const char *
 reason_text(unsigned int reason)
 {
 	return reason < REASON_MAX ? reasons[reason].text : "?";
-}
-
-const char *
-verdict_text(unsigned int verdict)
-{
-	return verdict < VERDICT_MAX ? verdicts[verdict] : "?";
 }
 
 const char *

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Verdicts and the closed set of reasons; their words are stored, printed and documented (postern-audit(5)). */
+/* Verdicts, the closed set of reasons, and proofs of names; their words are stored, printed and documented
+ * (postern-audit(5)). */
 #ifndef POSTERN_POLICY_REASON_H
 #define POSTERN_POLICY_REASON_H
 
@@ -46,9 +47,20 @@ enum reason {
 	REASON_MAX
 };
 
+/* The proof behind a connection's name. Stored as numbers: append only. */
+enum name_source {
+	NAME_SOURCE_NONE = 0,
+	NAME_SOURCE_LEASE, /* this sandbox resolved it to this address; no name in the protocol (raw ports) */
+	NAME_SOURCE_SNI,   /* leased and said in the ClientHello */
+	NAME_SOURCE_HOST,  /* leased and said in the HTTP request */
+	NAME_SOURCE_CIDR,  /* an address rule allowed it; the name (if any) is only what the guest said */
+	NAME_SOURCE_CLAIM, /* said by the guest, not proven: the reason of a refusal */
+	NAME_SOURCE_DNS,   /* the question of a query */
+	NAME_SOURCE_MAX
+};
+
 /* The word for a value ("rule_deny"); "?" for a value outside the enum (stored data may be damaged). */
 const char *reason_text(unsigned int reason);
-const char *verdict_text(unsigned int verdict);
 
 /* One short sentence for a person, as in DNS Extended Error text and HTTP 403 bodies ("no rule allows this name"). */
 const char *reason_sentence(unsigned int reason);

@@ -3,6 +3,7 @@
  * counts on record; the rows must be as many. A final account must be met exactly. Of one that is not, the gateway went
  * on, or crashed: rows that were there before it are not more than it says, all rows are not fewer. */
 #include "audit/seal/verify_steps.h"
+#include "policy/verdict.h"
 
 #include <errno.h>
 #include <stdlib.h>

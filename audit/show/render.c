@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "audit/show/render.h"
 #include "base/escape.h"
-#include "policy/reason.h"
+#include "policy/verdict.h"
 
 #include <inttypes.h>
 #include <netinet/in.h>

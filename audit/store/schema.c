@@ -2,6 +2,7 @@
 #include "audit/store/schema.h"
 
 #include "audit/record.h"
+#include "policy/verdict.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,6 +4,7 @@
 #include "audit/record.h"
 #include "audit/show/render.h"
 #include "policy/text/quantity.h"
+#include "policy/verdict.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/log/log_filter.h"
 #include "cli/table.h"
+#include "policy/verdict.h"
 
 #include <string.h>
 

@@ -13,6 +13,7 @@
 #include "gateway/control/control_target.h"
 
 #include "base/clock.h"
+#include "policy/verdict.h"
 
 #include <netinet/in.h>
 #include <stdio.h>
@@ -83,7 +84,7 @@ explain_decide_addr(const struct explain *explain, const struct addr *addr)
 	struct geo_place place;
 
 	geo_lookup(explain->geo, addr, &place);
-	return snapshot_decide_located(
+	return verdict_address(
 	    explain->snapshot, addr, &place.at, explain->target.proto, explain->target.port, clock_real_us());
 }
 

@@ -6,6 +6,7 @@
 
 #include "gateway/control/control_sandbox.h"
 #include "policy/text/quantity.h"
+#include "policy/verdict.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The reader: order, filters, last N, following, copies, summaries. */
 #include "audit_fixture.h"
+#include "policy/verdict.h"
 
 #include <signal.h>
 #include <stdatomic.h>

@@ -4,6 +4,7 @@
 #include "gateway/path/count/quota.h"
 #include "gateway/path/repolicy.h"
 #include "tests/unit/gateway/gateway_proxy_lab.h"
+#include "policy/verdict.h"
 
 /* One rule and its terms. */
 struct term {

@@ -2,7 +2,7 @@
 /* Host names: the canonical form, its refusals, and the never list of names against the CSV. */
 #include "policy/names/name.h"
 
-#include "policy/reason.h"
+#include "policy/verdict.h"
 
 #include <locale.h>
 #include <setjmp.h>
