@@ -16,6 +16,7 @@
 #include "gateway/control/control_state.h"
 #include "gateway/control/control_usage.h"
 #include "policy/text/terms.h"
+#include "policy/verdict.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -245,7 +246,7 @@ policy_warn(const struct control *control, json_t *warnings, const struct snapsh
 		decision = snapshot_decide_host(snapshot, &rule->name, rule->proto, port, now_us);
 	} else if (prefix->bits == (prefix->addr.family == 6 ? 128 : 32)) {
 		geo_lookup(&control->geo, &prefix->addr, &place);
-		decision = snapshot_decide_located(snapshot, &prefix->addr, &place.at, rule->proto, port, now_us);
+		decision = verdict_address(snapshot, &prefix->addr, &place.at, rule->proto, port, now_us);
 	} else { /* the addresses of a wider one can be in many places */
 		decision = snapshot_decide_addr(snapshot, &prefix->addr, rule->proto, port, now_us);
 	}

@@ -18,7 +18,7 @@
 #include "gateway/shared/recorder.h"
 #include "gateway/shared/route.h"
 #include "gateway/path/count/metrics.h"
-#include "policy/compiled/snapshot.h"
+#include "policy/verdict.h"
 
 #include <netinet/in.h>
 #include <stdint.h>

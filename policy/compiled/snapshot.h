@@ -132,9 +132,6 @@ struct decision snapshot_decide_addr(
  * when none is about it (they allow nothing). Beats every allow, as any deny does. */
 struct decision snapshot_decide_place(
     const struct snapshot *snapshot, const struct addr_place *place, uint8_t proto, uint16_t port, int64_t now_us);
-/* Both: a deny of snapshot_decide_addr, else of snapshot_decide_place, else what the former says. */
-struct decision snapshot_decide_located(const struct snapshot *snapshot, const struct addr *addr,
-    const struct addr_place *place, uint8_t proto, uint16_t port, int64_t now_us);
 /* The first rule about a country, about a network; SNAPSHOT_NO_RULE: there is none, and the place need not be known. */
 uint32_t snapshot_country_rule(const struct snapshot *snapshot);
 uint32_t snapshot_asn_rule(const struct snapshot *snapshot);

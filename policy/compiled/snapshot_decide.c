@@ -277,15 +277,3 @@ snapshot_decide_place(
 		could_be = place_rule_any(s, SNAP_ASN, s->asn_rule, proto, port, now_us);
 	return could_be == SNAPSHOT_NO_RULE ? decision_none : decision_of(REASON_PLACE_UNKNOWN, could_be);
 }
-
-struct decision
-snapshot_decide_located(const struct snapshot *s, const struct addr *addr, const struct addr_place *place,
-    uint8_t proto, uint16_t port, int64_t now_us)
-{
-	struct decision by_addr = snapshot_decide_addr(s, addr, proto, port, now_us), by_place;
-
-	if (by_addr.verdict != VERDICT_ALLOWED && by_addr.reason != REASON_NO_RULE)
-		return by_addr;
-	by_place = snapshot_decide_place(s, place, proto, port, now_us);
-	return by_place.reason != REASON_NO_RULE ? by_place : by_addr;
-}

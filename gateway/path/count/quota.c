@@ -419,7 +419,7 @@ quota_use(struct quota *quota, struct quota_row *row)
 }
 
 bool
-quota_open(struct sandbox *sandbox, struct gateway_verdict *verdict, struct quota_ticket *ticket)
+quota_open(struct sandbox *sandbox, struct judgement *verdict, struct quota_ticket *ticket)
 {
 	struct quota *quota = sandbox->quota;
 	uint64_t id = snapshot_rule_id(sandbox->policy, verdict->rule);

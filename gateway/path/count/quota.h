@@ -41,7 +41,7 @@ void quota_reinstate(struct sandbox *sandbox);
 void quota_recount(struct sandbox *sandbox, const struct quota_ticket *ticket);
 
 /* May what verdict allows be opened? Counts it: the connection, its rule's use. On refusal *verdict says why. */
-bool quota_open(struct sandbox *sandbox, struct gateway_verdict *verdict, struct quota_ticket *ticket);
+bool quota_open(struct sandbox *sandbox, struct judgement *verdict, struct quota_ticket *ticket);
 void quota_close(struct sandbox *sandbox, struct quota_ticket *ticket);
 
 /* Bytes that may still go that way before it is beyond a limit; UINT64_MAX: any number. */

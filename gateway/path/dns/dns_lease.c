@@ -11,6 +11,7 @@
 #include "gateway/path/dns/dns_query.h"
 
 #include "base/clock.h"
+#include "gateway/path/judge.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -95,14 +96,15 @@ lease_elements(struct dns_query *query, const struct lease_ports *ports, const s
 {
 	const struct sandbox *sandbox = query->server->sandbox;
 	size_t before = query->lease_count;
-	struct geo_place place = {0};
+	struct geo_place place;
+	bool placed = snapshot_needs_place(sandbox->policy);
 
-	if (snapshot_needs_place(sandbox->policy))
+	if (placed)
 		geo_lookup(&sandbox->gateway->geo, addr, &place);
 	for (size_t i = 0; i < ports->count; i++) {
 		const struct proto_port *p = &ports->ports[i];
-		struct decision decision =
-		    snapshot_decide_located(sandbox->policy, addr, &place.at, p->proto, p->port, clock_real_us());
+		struct decision decision = verdict_address(
+		    sandbox->policy, addr, placed ? &place.at : NULL, p->proto, p->port, clock_real_us());
 
 		/* Port 53 is ours in every sandbox; the keeper takes a lease for it as a sign of madness. */
 		if (p->port == 53 || p->port == 0)
@@ -256,7 +258,7 @@ static void
 lease_refuse_all(struct dns_query *query)
 {
 	const struct sandbox *sandbox = query->server->sandbox;
-	const char *why = gateway_place_detail(sandbox, query->denial.reason);
+	const char *why = judge_place_detail(sandbox, query->denial.reason);
 	char text[ADDR_TEXT_MAX], where[GEO_PLACE_TEXT_MAX];
 	struct geo_place place;
 
@@ -265,7 +267,7 @@ lease_refuse_all(struct dns_query *query)
 		why = geo_place_format(&place, where);
 	snprintf(query->detail, sizeof(query->detail), "%s%s%s", addr_format(&query->denied_addr, text),
 	    why[0] == '\0' ? "" : ": ", why);
-	query->decision.rule = query->denial.rule;
+	query->judgement.rule = query->denial.rule;
 	dns_query_finish_denied(query, query->denial.reason);
 }
 
@@ -315,13 +317,10 @@ service_take(struct dns_query *query, const struct dns_bytes *rdata, const struc
 	struct dns_service service;
 	struct dns_rdata *slot = &query->services[query->service_count];
 	const char *wrong = dns_service_read(rdata->bytes, rdata->len, owner, &service);
-	struct decision decision;
 
-	if (wrong == NULL && service.port != 0) {
-		decision = snapshot_decide_host(sandbox->policy, name, IPPROTO_TCP, service.port, clock_real_us());
-		if (decision.verdict != VERDICT_ALLOWED && !gateway_learns(&decision, IPPROTO_TCP))
-			wrong = "a port that is not allowed";
-	}
+	if (wrong == NULL && service.port != 0 &&
+	    verdict_name(sandbox->policy, name, IPPROTO_TCP, service.port, clock_real_us()).verdict != VERDICT_ALLOWED)
+		wrong = "a port that is not allowed";
 	if (wrong != NULL) {
 		snprintf(query->detail, sizeof(query->detail), "record left out: %s", wrong);
 		return;

@@ -306,28 +306,10 @@ query_refuse_type(struct dns_query *query)
 static bool
 query_name_affordable(struct dns_query *query)
 {
-	const char *rule = snapshot_rule_text(query->server->sandbox->policy, query->decision.rule);
+	const char *rule = snapshot_rule_text(query->server->sandbox->policy, query->judgement.rule);
 
-	return (strchr(rule, '*') == NULL && !query->learned) ||
+	return (strchr(rule, '*') == NULL && !query->judgement.learned) ||
 	    dns_budget_name(&query->server->budget, &query->question.name);
-}
-
-/* The policy's no, with all that it can say about why. */
-static void
-query_refuse(struct dns_query *query)
-{
-	struct decision *decision = &query->decision;
-	const char *detail = decision->out_of_bounds ? "beyond what the organisation's policy allows" : NULL;
-	enum reason reason = decision->reason;
-
-	if (decision->lapsed != SNAPSHOT_NO_RULE) {
-		reason = REASON_EXPIRED;
-		decision->rule = decision->lapsed;
-		detail = gateway_lapsed_detail(query->server->sandbox, decision->lapsed);
-	}
-	if (detail != NULL)
-		snprintf(query->detail, sizeof(query->detail), "%s", detail);
-	dns_query_finish_denied(query, reason);
 }
 
 /* The policy decides on the question, before any packet goes upstream. */
@@ -338,10 +320,11 @@ query_decide(struct dns_query *query)
 
 	query->generation = sandbox->generation;
 	query->turn = sandbox->turn;
-	query->decision = snapshot_decide_dns(sandbox->policy, &query->question.name, clock_real_us());
-	query->learned = gateway_learns(&query->decision, IPPROTO_TCP);
-	if (query->decision.verdict != VERDICT_ALLOWED && !query->learned) {
-		query_refuse(query);
+	query->judgement = verdict_question(sandbox->policy, &query->question.name, clock_real_us());
+	if (query->judgement.verdict != VERDICT_ALLOWED) {
+		if (query->judgement.detail != NULL)
+			snprintf(query->detail, sizeof(query->detail), "%s", query->judgement.detail);
+		dns_query_finish_denied(query, query->judgement.reason);
 	} else if (query_refuse_type(query)) {
 		return;
 	} else if (query->question.type == DNS_TYPE_AAAA && !route_has_ipv6(&sandbox->gateway->route)) {
@@ -380,7 +363,7 @@ query_new(struct dns_server *server, const struct dns_origin *origin, const stru
 	query->origin = *origin;
 	query->question = *question;
 	query->generation = server->sandbox->generation;
-	query->decision.rule = SNAPSHOT_NO_RULE;
+	query->judgement.rule = SNAPSHOT_NO_RULE;
 	query->chain.ttl_s = UINT32_MAX;
 	query->upstream.handler = query_upstream_handler;
 	query->deadline.handler = query_deadline_handler;

@@ -39,8 +39,7 @@ struct dns_query {
 	struct loop_deferred deferred;
 
 	/* The decision, and under which policy generation it was made. */
-	struct decision decision;
-	bool learned;            /* allowed by mode: learn alone */
+	struct judgement judgement;
 	struct addr denied_addr; /* the first address that a deny rule took away; family 0: none was */
 	struct decision denial;  /* of denied_addr */
 	uint32_t generation;

@@ -99,11 +99,11 @@ dns_record_send(const struct dns_query *query)
 	memcpy(dns->detail, query->detail, sizeof(dns->detail));
 	record_qname(&query->question, dns);
 	record_answers(query, dns);
-	if (query->learned)
+	if (query->judgement.learned)
 		snprintf(dns->rule, sizeof(dns->rule), "%s", RECORD_RULE_LEARN);
-	if (query->decision.rule != SNAPSHOT_NO_RULE && query->generation == sandbox->generation)
+	if (query->judgement.rule != SNAPSHOT_NO_RULE && query->generation == sandbox->generation)
 		snprintf(dns->rule, sizeof(dns->rule), "%s (%s)",
-		    snapshot_rule_text(sandbox->policy, query->decision.rule),
-		    snapshot_rule_origin(sandbox->policy, query->decision.rule));
+		    snapshot_rule_text(sandbox->policy, query->judgement.rule),
+		    snapshot_rule_origin(sandbox->policy, query->judgement.rule));
 	balance_send(sandbox->balance, &record, 0, NULL);
 }

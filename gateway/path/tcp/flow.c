@@ -23,6 +23,7 @@
 #include "gateway/path/tcp/flow.h"
 
 #include "base/clock.h"
+#include "gateway/path/judge.h"
 #include "policy/names/addr.h"
 
 #include <errno.h>
@@ -148,7 +149,7 @@ flow_end(struct flow *flow, enum end_reason end, enum verdict verdict, enum reas
 void
 flow_detach(struct flow *flow, enum end_reason end)
 {
-	struct gateway_verdict verdict = flow_verdict(VERDICT_FAILED, REASON_REVOKED, "ended before it was judged");
+	struct judgement verdict = verdict_plain(VERDICT_FAILED, REASON_REVOKED, "ended before it was judged");
 	struct flow_said said = {0};
 
 	if (flow->state == FLOW_READING)
@@ -157,7 +158,7 @@ flow_detach(struct flow *flow, enum end_reason end)
 }
 
 void
-flow_refuse(struct flow *flow, const struct gateway_verdict *verdict, const struct flow_said *said)
+flow_refuse(struct flow *flow, const struct judgement *verdict, const struct flow_said *said)
 {
 	flow_record_refused(flow->sandbox, &flow->ends, verdict, said);
 	if (flow->mode == FLOW_HTTP && verdict->reason != REASON_NOT_HTTP && flow_http_answer(flow, verdict, said)) {
@@ -226,20 +227,20 @@ flow_connect(struct flow *flow)
 }
 
 void
-flow_open(struct flow *flow, const struct gateway_verdict *verdict, const struct flow_said *said)
+flow_open(struct flow *flow, const struct judgement *verdict, const struct flow_said *said)
 {
 	struct loop *loop = flow_loop(flow);
-	struct gateway_verdict failed;
+	struct judgement failed;
 
 	flow->flags = said->flags;
 	flow->origin_fd = flow_origin_socket(&flow->ends);
 	if (flow->origin_fd < 0 || flow->origin_fd >= flow->sandbox->gateway->fd_top) {
-		failed = flow_verdict(VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS, "no socket for the origin");
+		failed = verdict_plain(VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS, "no socket for the origin");
 		flow_refuse(flow, &failed, said);
 		return;
 	}
 	if (!recorder_ready(&flow->sandbox->gateway->recorder)) {
-		failed = flow_verdict(VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, NULL);
+		failed = verdict_plain(VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, NULL);
 		flow_refuse(flow, &failed, said);
 		return;
 	}
@@ -250,7 +251,7 @@ flow_open(struct flow *flow, const struct gateway_verdict *verdict, const struct
 		return;
 	}
 	if (flow_record_open(flow, said) < 0) {
-		failed = flow_verdict(VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, NULL);
+		failed = verdict_plain(VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, NULL);
 		flow_refuse(flow, &failed, said);
 		return;
 	}
@@ -277,8 +278,8 @@ flow_incomplete(struct flow *flow, const char *detail)
 static void
 flow_no_room(struct flow *flow)
 {
-	struct gateway_verdict verdict =
-	    flow_verdict(VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS, "too much of unfinished first messages");
+	struct judgement verdict =
+	    verdict_plain(VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS, "too much of unfinished first messages");
 	struct flow_said said = {0};
 
 	flow_refuse(flow, &verdict, &said);
@@ -587,7 +588,7 @@ flow_start(struct flow_list *list, int guest_fd, const struct flow_ends *ends)
 {
 	struct gateway *gateway = list->sandbox->gateway;
 	struct flow *flow = flow_new(list, guest_fd, ends);
-	struct gateway_verdict verdict = flow_verdict(VERDICT_FAILED, REASON_INTERNAL_ERROR, "out of memory");
+	struct judgement verdict = verdict_plain(VERDICT_FAILED, REASON_INTERNAL_ERROR, "out of memory");
 	struct flow_said said = {0};
 
 	if (flow == NULL) {
@@ -610,7 +611,7 @@ flow_start(struct flow_list *list, int guest_fd, const struct flow_ends *ends)
 	}
 	if (flow->mode != FLOW_RAW)
 		return;
-	verdict = gateway_judge(flow->sandbox, &ends->dst, IPPROTO_TCP, ends->dport, NULL, NAME_SOURCE_NONE);
+	verdict = judge_attempt(flow->sandbox, &ends->dst, IPPROTO_TCP, ends->dport, NULL);
 	if (verdict.verdict == VERDICT_ALLOWED)
 		flow_open(flow, &verdict, &said);
 	else

@@ -130,8 +130,8 @@ struct flow {
 	struct loop_timer timer;
 	struct loop_deferred deferred;
 
-	struct gateway_verdict verdict; /* behind the current record */
-	uint64_t record_id;             /* the open record; 0: none */
+	struct judgement verdict; /* behind the current record */
+	uint64_t record_id;       /* the open record; 0: none */
 	struct recorder_wait wait;
 	int64_t opened_us;  /* clock_mono_us of the open record */
 	int64_t began_us;   /* likewise: accepted, or the first byte of the request that the record is about was read */
@@ -163,9 +163,9 @@ void flow_end(struct flow *flow, enum end_reason end, enum verdict verdict, enum
 /* Detach or shutdown, in any state: as flow_end, and an attempt that has no record yet gets its one. */
 void flow_detach(struct flow *flow, enum end_reason end);
 /* The verdict is "allowed": record and connect. Refuses by itself where that fails. */
-void flow_open(struct flow *flow, const struct gateway_verdict *verdict, const struct flow_said *said);
+void flow_open(struct flow *flow, const struct judgement *verdict, const struct flow_said *said);
 /* The verdict is not "allowed": record, and tell the guest: RST, or an answer where HTTP was spoken. */
-void flow_refuse(struct flow *flow, const struct gateway_verdict *verdict, const struct flow_said *said);
+void flow_refuse(struct flow *flow, const struct judgement *verdict, const struct flow_said *said);
 /* RELAYING: move bytes in the named directions, then watch what each waits for. May end the flow. */
 void flow_pump(struct flow *flow, bool out, bool back);
 /* Make the flow's buffer this big (never smaller), within FLOW_BUFFERED_MAX. Is there room for one more byte then? */
@@ -195,18 +195,12 @@ bool flow_count_segments(int fd, struct flow_segments *ret_segments);
 /* Microseconds since a clock_mono_us; at least 1, since 0 says "did not happen". */
 int64_t flow_since_us(int64_t began_us);
 
-/* A verdict of our own, with no rule behind it. detail: static text or NULL. */
-struct gateway_verdict flow_verdict(enum verdict verdict, enum reason reason, const char *detail);
-/* gateway_judge for an inspected port: claim NULL when no name was said, which only an address rule lets through
- * (missing is the reason otherwise). */
-struct gateway_verdict flow_judge(struct sandbox *sandbox, const struct flow_ends *ends, const struct name *claim,
-    enum name_source source, enum reason missing);
 /* Are there too many refusals of this sandbox for one more record of its own? Then it has been counted
  * (gateway/path/tcp/proxy.c). */
 bool proxy_counts_refusal(
     struct sandbox *sandbox, const struct flow_ends *ends, enum verdict verdict, enum reason reason);
 /* The one, complete record of an attempt that is not let through; or its place in a count. */
-void flow_record_refused(struct sandbox *sandbox, const struct flow_ends *ends, const struct gateway_verdict *verdict,
+void flow_record_refused(struct sandbox *sandbox, const struct flow_ends *ends, const struct judgement *verdict,
     const struct flow_said *said);
 /* Open the flow's record by flow->verdict; wait fires when it is durable. 0 or -errno. */
 int flow_record_open(struct flow *flow, const struct flow_said *said);
@@ -218,9 +212,9 @@ bool flow_still_allowed(const struct flow *flow);
 /* flow_meter.c: what flows use up. */
 
 /* The verdict is "allowed": may it be used once more? False: *verdict says why not. */
-bool flow_quota_open(struct flow *flow, struct gateway_verdict *verdict);
+bool flow_quota_open(struct flow *flow, struct judgement *verdict);
 /* Another request's verdict takes the place of the one before, on the same connection. */
-bool flow_quota_next(struct flow *flow, struct gateway_verdict *verdict);
+bool flow_quota_next(struct flow *flow, struct judgement *verdict);
 /* RELAYING, before a turn: how much may move. False when nothing may: the flow was ended. */
 bool flow_quota_budget(struct flow *flow, bool out, bool back);
 /* RELAYING, after it: count what did. False when that was beyond a limit: the flow was ended. */
@@ -267,6 +261,6 @@ void flow_http_abandon(struct flow *flow);
 /* RELAYING: the timer ran out on a later head, or on a record. Ends the flow. */
 void flow_http_late(struct flow *flow);
 /* Send an answer that explains the refusal. False when that is not possible. */
-bool flow_http_answer(struct flow *flow, const struct gateway_verdict *verdict, const struct flow_said *said);
+bool flow_http_answer(struct flow *flow, const struct judgement *verdict, const struct flow_said *said);
 
 #endif

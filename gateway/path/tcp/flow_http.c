@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/escape.h"
+#include "gateway/path/judge.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -53,11 +54,14 @@ flow_http_began_us(const struct flow_http *http)
 	return http->head_us != 0 ? http->head_us : http->read_us;
 }
 
-static struct gateway_verdict
+static struct judgement
 flow_http_judge(struct flow *flow, const struct http_head *head)
 {
-	return flow_judge(flow->sandbox, &flow->ends, head->host.name.len > 0 ? &head->host.name : NULL,
-	    NAME_SOURCE_HOST, REASON_HOST_MISMATCH);
+	struct judge_claim claim = {.naming = head->host.name.len > 0 ? VERDICT_SAID : VERDICT_SILENT,
+	    .source = NAME_SOURCE_HOST,
+	    .name = head->host.name.len > 0 ? &head->host.name : NULL};
+
+	return judge_attempt(flow->sandbox, &flow->ends.dst, IPPROTO_TCP, flow->ends.dport, &claim);
 }
 
 static enum http_request_event
@@ -70,7 +74,7 @@ flow_http_next(struct flow *flow, size_t *ret_used)
 
 /* READING: the first request passes its verdict, and what came with it is sound. */
 static void
-flow_http_open(struct flow *flow, const struct gateway_verdict *verdict, const struct http_head *first)
+flow_http_open(struct flow *flow, const struct judgement *verdict, const struct http_head *first)
 {
 	struct flow_said said = flow_http_said(first);
 
@@ -83,7 +87,7 @@ static void
 flow_http_reject(struct flow *flow)
 {
 	const struct http_head *head = &flow->http->parser.head;
-	struct gateway_verdict verdict = flow_verdict(VERDICT_DENIED, head->reason, head->detail);
+	struct judgement verdict = verdict_plain(VERDICT_DENIED, head->reason, head->detail);
 	struct flow_said said = flow_http_said(head);
 
 	flow_refuse(flow, &verdict, &said);
@@ -93,7 +97,7 @@ void
 flow_http_read(struct flow *flow)
 {
 	struct flow_http *http = flow->http;
-	struct gateway_verdict verdict;
+	struct judgement verdict;
 	struct http_head first;
 	struct flow_said said;
 	size_t used;
@@ -125,8 +129,8 @@ flow_http_read(struct flow *flow)
 void
 flow_http_incomplete(struct flow *flow, const char *detail)
 {
-	struct gateway_verdict verdict =
-	    flow_verdict(VERDICT_DENIED, flow->in.len == 0 ? REASON_NOT_HTTP : REASON_HTTP_MALFORMED, detail);
+	struct judgement verdict =
+	    verdict_plain(VERDICT_DENIED, flow->in.len == 0 ? REASON_NOT_HTTP : REASON_HTTP_MALFORMED, detail);
 	struct flow_said said = flow_http_said(&flow->http->parser.head);
 
 	flow_refuse(flow, &verdict, &said);
@@ -134,7 +138,7 @@ flow_http_incomplete(struct flow *flow, const char *detail)
 
 /* RELAYING: the next request cannot pass: its own record, and an end to the connection. whole: its head is complete. */
 static enum flow_http_turn
-flow_http_cut(struct flow *flow, const struct gateway_verdict *verdict, bool whole)
+flow_http_cut(struct flow *flow, const struct judgement *verdict, bool whole)
 {
 	struct flow_said said = flow_http_said(&flow->http->parser.head);
 
@@ -151,7 +155,7 @@ void
 flow_http_abandon(struct flow *flow)
 {
 	const struct flow_http *http = flow->http;
-	struct gateway_verdict verdict;
+	struct judgement verdict;
 	struct flow_said said;
 
 	if (http == NULL || http->pending || flow->in.len <= http->ready || http->parser.in_body)
@@ -159,15 +163,15 @@ flow_http_abandon(struct flow *flow)
 	switch (http->parser.state) {
 	case HTTP_STATE_HEAD:
 		verdict =
-		    flow_verdict(VERDICT_DENIED, REASON_HTTP_MALFORMED, "closed before the request head was complete");
+		    verdict_plain(VERDICT_DENIED, REASON_HTTP_MALFORMED, "closed before the request head was complete");
 		break;
 	case HTTP_STATE_JUDGE:
 		if (name_equal(&http->parser.head.host.name, &flow->verdict.name))
 			return; /* one more request of the connection that is on record */
-		verdict = flow_verdict(VERDICT_FAILED, REASON_REVOKED, "ended before it was judged");
+		verdict = verdict_plain(VERDICT_FAILED, REASON_REVOKED, "ended before it was judged");
 		break;
 	case HTTP_STATE_REJECTED:
-		verdict = flow_verdict(VERDICT_DENIED, http->parser.head.reason, http->parser.head.detail);
+		verdict = verdict_plain(VERDICT_DENIED, http->parser.head.reason, http->parser.head.detail);
 		break;
 	case HTTP_STATE_LENGTH:
 	case HTTP_STATE_CHUNK_SIZE:
@@ -189,7 +193,7 @@ static enum flow_http_turn
 flow_http_fault(struct flow *flow)
 {
 	const struct http_request *parser = &flow->http->parser;
-	struct gateway_verdict verdict = flow_verdict(VERDICT_DENIED, parser->head.reason, parser->head.detail);
+	struct judgement verdict = verdict_plain(VERDICT_DENIED, parser->head.reason, parser->head.detail);
 
 	if (!parser->in_body) {
 		balance_arrive(flow->sandbox->balance, RECORD_ATTEMPT_CONNECTION, 1);
@@ -204,12 +208,12 @@ static enum flow_http_turn
 flow_http_next_host(struct flow *flow)
 {
 	const struct http_head *head = &flow->http->parser.head;
-	struct gateway_verdict verdict = flow_http_judge(flow, head);
+	struct judgement verdict = flow_http_judge(flow, head);
 	struct flow_said said = flow_http_said(head);
 
 	balance_arrive(flow->sandbox->balance, RECORD_ATTEMPT_CONNECTION, 1);
 	if (verdict.verdict == VERDICT_ALLOWED && !recorder_ready(&flow->sandbox->gateway->recorder))
-		verdict = flow_verdict(VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, NULL);
+		verdict = verdict_plain(VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, NULL);
 	if (verdict.verdict != VERDICT_ALLOWED || !flow_quota_next(flow, &verdict))
 		return flow_http_cut(flow, &verdict, true);
 	flow_record_close(flow, END_NEXT_HOST, VERDICT_ALLOWED, REASON_ALLOWED);
@@ -362,8 +366,8 @@ flow_http_rest(struct flow *flow)
 void
 flow_http_late(struct flow *flow)
 {
-	struct gateway_verdict verdict =
-	    flow_verdict(VERDICT_DENIED, REASON_HTTP_MALFORMED, "request head not complete in time");
+	struct judgement verdict =
+	    verdict_plain(VERDICT_DENIED, REASON_HTTP_MALFORMED, "request head not complete in time");
 
 	if (flow->http != NULL && !flow->http->pending) {
 		balance_arrive(flow->sandbox->balance, RECORD_ATTEMPT_CONNECTION, 1);
@@ -449,7 +453,7 @@ flow_http_status(struct flow *flow)
 }
 
 static const char *
-flow_http_status_text(const struct gateway_verdict *verdict)
+flow_http_status_text(const struct judgement *verdict)
 {
 	if (verdict->verdict != VERDICT_DENIED)
 		return "503 Service Unavailable";
@@ -457,7 +461,7 @@ flow_http_status_text(const struct gateway_verdict *verdict)
 }
 
 bool
-flow_http_answer(struct flow *flow, const struct gateway_verdict *verdict, const struct flow_said *said)
+flow_http_answer(struct flow *flow, const struct judgement *verdict, const struct flow_said *said)
 {
 	bool bodiless = said->method != NULL && strcmp(said->method, "HEAD") == 0;
 	char host[256], body[1024], answer[2048];

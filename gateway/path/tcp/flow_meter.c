@@ -3,13 +3,13 @@
 #include "gateway/path/tcp/flow.h"
 
 bool
-flow_quota_open(struct flow *flow, struct gateway_verdict *verdict)
+flow_quota_open(struct flow *flow, struct judgement *verdict)
 {
 	return quota_open(flow->sandbox, verdict, &flow->ticket);
 }
 
 bool
-flow_quota_next(struct flow *flow, struct gateway_verdict *verdict)
+flow_quota_next(struct flow *flow, struct judgement *verdict)
 {
 	enum reason ignored; /* what went beyond a limit is cut in the next turn */
 

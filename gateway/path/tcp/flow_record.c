@@ -2,48 +2,13 @@
 #include "gateway/path/tcp/flow.h"
 
 #include "base/clock.h"
+#include "gateway/path/judge.h"
 #include "gateway/path/tcp/http_head.h"
 
 #include <assert.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
-
-struct gateway_verdict
-flow_verdict(enum verdict verdict, enum reason reason, const char *detail)
-{
-	return (struct gateway_verdict){.verdict = verdict,
-	    .reason = reason,
-	    .rule = SNAPSHOT_NO_RULE,
-	    .source = NAME_SOURCE_NONE,
-	    .detail = detail};
-}
-
-struct gateway_verdict
-flow_judge(struct sandbox *sandbox, const struct flow_ends *ends, const struct name *claim, enum name_source source,
-    enum reason missing)
-{
-	struct gateway_verdict verdict = gateway_judge(
-	    sandbox, &ends->dst, IPPROTO_TCP, ends->dport, claim, claim == NULL ? NAME_SOURCE_NONE : source);
-	struct decision by_addr;
-
-	if (claim != NULL)
-		return verdict;
-	/* A lease alone proves nothing where the guest could have said the name and did not (CASES D-01). */
-	if (verdict.verdict == VERDICT_ALLOWED && verdict.source != NAME_SOURCE_CIDR) {
-		by_addr = snapshot_decide_addr(sandbox->policy, &ends->dst, IPPROTO_TCP, ends->dport, clock_real_us());
-		if (by_addr.verdict != VERDICT_ALLOWED)
-			return flow_verdict(VERDICT_DENIED, missing, NULL);
-		verdict.source = NAME_SOURCE_CIDR;
-		verdict.rule = by_addr.rule;
-		verdict.name = (struct name){0};
-		verdict.dns_us = 0;
-	}
-	if (verdict.verdict == VERDICT_DENIED &&
-	    (verdict.reason == REASON_NO_RULE || verdict.reason == REASON_NOT_LEASED))
-		return flow_verdict(VERDICT_DENIED, missing, NULL);
-	return verdict;
-}
 
 static_assert(sizeof(((struct record_flow *)NULL)->alpn) == sizeof(((struct tls_hello *)NULL)->alpn), "copied whole");
 static_assert(RECORD_JA4_MAX >= JA4_MAX, "room for a fingerprint");
@@ -80,7 +45,7 @@ flow_record_said(struct record_flow *record, const struct flow_said *said)
 }
 
 void
-flow_record_refused(struct sandbox *sandbox, const struct flow_ends *ends, const struct gateway_verdict *verdict,
+flow_record_refused(struct sandbox *sandbox, const struct flow_ends *ends, const struct judgement *verdict,
     const struct flow_said *said)
 {
 	struct record record;
@@ -180,26 +145,6 @@ flow_record_close(struct flow *flow, enum end_reason end, enum verdict verdict, 
 bool
 flow_still_allowed(const struct flow *flow)
 {
-	const struct snapshot *policy = flow->sandbox->policy;
-	const struct name *name = &flow->verdict.name;
-	int64_t now_us = clock_real_us();
-	struct decision by_addr =
-	    gateway_decide_addr(flow->sandbox, &flow->ends.dst, IPPROTO_TCP, flow->ends.dport, now_us);
-	struct decision by_name;
-
-	if ((flow->flags & RECORD_FLAG_ECH) != 0 && snapshot_ech(policy) == POLICY_ECH_DENY)
-		return false;
-	if (by_addr.verdict != VERDICT_ALLOWED && by_addr.reason != REASON_NO_RULE)
-		return false;
-	if (name->len == 0)
-		return by_addr.verdict == VERDICT_ALLOWED;
-	by_name = snapshot_decide_host(policy, name, IPPROTO_TCP, flow->ends.dport, now_us);
-	if (gateway_learns(&by_name, IPPROTO_TCP) && flow->verdict.source != NAME_SOURCE_CIDR)
-		return true;
-	if (by_name.verdict != VERDICT_ALLOWED && by_name.reason != REASON_NO_RULE)
-		return false;
-	/* A name that was never proven does not begin to count because a rule now names it. */
-	if (flow->verdict.source == NAME_SOURCE_CIDR)
-		return by_addr.verdict == VERDICT_ALLOWED;
-	return by_name.verdict == VERDICT_ALLOWED || by_addr.verdict == VERDICT_ALLOWED;
+	return judge_still_allows(flow->sandbox, &flow->ends.dst, IPPROTO_TCP, flow->ends.dport, &flow->verdict.name,
+	    flow->verdict.source, (flow->flags & RECORD_FLAG_ECH) != 0);
 }

@@ -103,7 +103,7 @@ static void
 flow_retry_cut(struct flow *flow, enum reason reason, const char *detail)
 {
 	const struct tls_hello *hello = &flow->retry->hello;
-	struct gateway_verdict verdict = flow_verdict(VERDICT_DENIED, reason, detail);
+	struct judgement verdict = verdict_plain(VERDICT_DENIED, reason, detail);
 	struct flow_said said = {.claim = hello->claim,
 	    .claim_len = hello->claim_len,
 	    .hello = hello,

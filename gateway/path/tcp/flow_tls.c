@@ -2,11 +2,13 @@
 /* What a flow on an inspected TLS port does with the hello. */
 #include "gateway/path/tcp/flow.h"
 
+#include "gateway/path/judge.h"
+
 /* READING, FLOW_TLS: the hello did not come whole, or is none. */
 static void
 flow_tls_refuse(struct flow *flow, enum reason reason, const char *detail)
 {
-	struct gateway_verdict verdict = flow_verdict(VERDICT_DENIED, reason, detail);
+	struct judgement verdict = verdict_plain(VERDICT_DENIED, reason, detail);
 	struct flow_said said = {.claim = flow->hello->claim,
 	    .claim_len = flow->hello->claim_len,
 	    .hello = flow->hello,
@@ -25,19 +27,20 @@ flow_tls_judge(struct flow *flow)
 	    .hello = hello,
 	    .hello_us = flow_since_us(flow->began_us),
 	    .flags = hello->ech ? RECORD_FLAG_ECH : 0};
-	struct gateway_verdict verdict;
+	struct judge_claim claim = {.naming = hello->sni == TLS_HELLO_SNI_NAME ? VERDICT_SAID : VERDICT_SILENT,
+	    .source = NAME_SOURCE_SNI,
+	    .name = hello->sni == TLS_HELLO_SNI_NAME ? &hello->name : NULL,
+	    .ech = hello->ech};
+	struct judgement verdict;
 
 	if (hello->sni == TLS_HELLO_SNI_NOT_NAME) {
-		verdict = flow_verdict(VERDICT_DENIED, REASON_SNI_MISMATCH, "the server name is no host name");
+		verdict = verdict_plain(VERDICT_DENIED, REASON_SNI_MISMATCH, "the server name is no host name");
 		flow_refuse(flow, &verdict, &said);
 		return;
 	}
-	verdict = flow_judge(flow->sandbox, &flow->ends, hello->sni == TLS_HELLO_SNI_NAME ? &hello->name : NULL,
-	    NAME_SOURCE_SNI, REASON_SNI_MISSING);
-	if (verdict.verdict == VERDICT_ALLOWED && hello->ech && snapshot_ech(flow->sandbox->policy) == POLICY_ECH_DENY)
-		verdict = flow_verdict(VERDICT_DENIED, REASON_ECH, NULL);
+	verdict = judge_attempt(flow->sandbox, &flow->ends.dst, IPPROTO_TCP, flow->ends.dport, &claim);
 	if (verdict.verdict == VERDICT_ALLOWED && !flow_retry_expect(flow))
-		verdict = flow_verdict(VERDICT_FAILED, REASON_INTERNAL_ERROR, "out of memory");
+		verdict = verdict_plain(VERDICT_FAILED, REASON_INTERNAL_ERROR, "out of memory");
 	if (verdict.verdict == VERDICT_ALLOWED)
 		flow_open(flow, &verdict, &said);
 	else

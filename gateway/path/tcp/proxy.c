@@ -107,7 +107,7 @@ static void
 proxy_turn_away(struct proxy *proxy, int fd, const struct flow_ends *ends, enum verdict verdict, enum reason reason,
     const char *detail)
 {
-	struct gateway_verdict refusal = flow_verdict(verdict, reason, detail);
+	struct judgement refusal = verdict_plain(verdict, reason, detail);
 	struct flow_said said = {0};
 
 	flow_record_refused(proxy->sandbox, ends, &refusal, &said);
@@ -118,7 +118,7 @@ proxy_turn_away(struct proxy *proxy, int fd, const struct flow_ends *ends, enum 
 static void
 proxy_count(struct proxy *proxy, const struct flow_ends *ends, enum verdict verdict, enum reason reason)
 {
-	struct gateway_verdict refusal = flow_verdict(verdict, reason, "too many to be listed one by one");
+	struct judgement refusal = verdict_plain(verdict, reason, "too many to be listed one by one");
 	struct aggregate_key kind = {
 	    .src = ends->src, .dst = ends->dst, .class = (uint8_t)reason, .proto = IPPROTO_TCP, .dport = ends->dport};
 	struct record record;

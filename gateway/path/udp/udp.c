@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "gateway/path/judge.h"
 #include "gateway/path/pktinfo.h"
 
 #include <assert.h>
@@ -33,8 +34,7 @@ udp_is_guest(const struct sandbox *sandbox, const struct addr *src)
 static_assert(REASON_MAX <= AGGREGATE_CLASSES_MAX, "a class of the aggregate for each reason");
 
 void
-udp_refuse(
-    struct udp_relay *relay, const struct udp_key *key, const struct gateway_verdict *verdict, enum end_reason end)
+udp_refuse(struct udp_relay *relay, const struct udp_key *key, const struct judgement *verdict, enum end_reason end)
 {
 	struct aggregate_key kind = {.src = key->src,
 	    .dst = key->dst,
@@ -60,7 +60,7 @@ udp_intake(struct udp_socket *guest, const struct udp_key *key, const struct soc
 {
 	struct udp_relay *relay = guest->port->relay;
 	struct udp_flow *flow = udp_flow_find(relay, key);
-	struct gateway_verdict spoofed = {
+	struct judgement spoofed = {
 	    .verdict = VERDICT_DENIED, .reason = REASON_SPOOFED_SOURCE, .rule = SNAPSHOT_NO_RULE};
 
 	if (flow != NULL) {
@@ -259,29 +259,6 @@ udp_del_port(struct sandbox *sandbox, uint16_t number, enum end_reason end)
 	udp_port_close(port);
 }
 
-/* Is a live flow still allowed? By what its record says: the lease may be over, the name is not. */
-static bool
-udp_flow_allowed(const struct sandbox *sandbox, const struct udp_flow *flow)
-{
-	const struct udp_key *key = &flow->key;
-	int64_t now_us = clock_real_us();
-	struct decision by_addr = gateway_decide_addr(sandbox, &key->dst, IPPROTO_UDP, key->dport, now_us);
-
-	if (by_addr.verdict == VERDICT_ALLOWED && flow->name.len == 0)
-		return true;
-	if (by_addr.verdict != VERDICT_ALLOWED && by_addr.reason != REASON_NO_RULE)
-		return false;
-	if (flow->name.len != 0) {
-		struct decision by_name =
-		    snapshot_decide_host(sandbox->policy, &flow->name, IPPROTO_UDP, key->dport, now_us);
-
-		if (by_name.verdict == VERDICT_ALLOWED)
-			return true;
-		return by_addr.verdict == VERDICT_ALLOWED && by_name.reason == REASON_NO_RULE;
-	}
-	return false;
-}
-
 void
 udp_rejudge(struct sandbox *sandbox, enum reason reason, bool cut, struct msg_policy_done *done)
 {
@@ -292,7 +269,9 @@ udp_rejudge(struct sandbox *sandbox, enum reason reason, bool cut, struct msg_po
 
 		for (struct udp_flow *flow = relay->buckets[i]; flow != NULL; flow = next) {
 			next = flow->next_in_bucket;
-			if (udp_flow_allowed(sandbox, flow))
+			/* A flow without a name is one that an address rule let through. */
+			if (judge_still_allows(sandbox, &flow->key.dst, IPPROTO_UDP, flow->key.dport, &flow->name,
+				flow->name.len > 0 ? NAME_SOURCE_LEASE : NAME_SOURCE_CIDR, false))
 				continue;
 			if (done->cut_count < MSG_CUT_MAX)
 				done->cut[done->cut_count] = (struct msg_cut_flow){.record_id = flow->id,

@@ -123,7 +123,7 @@ void udp_flow_close(struct udp_flow *flow, enum end_reason end, enum verdict ver
 
 /* Count a refusal by kind. end: END_REFUSED or END_CONNECT_FAILED. */
 void udp_refuse(
-    struct udp_relay *relay, const struct udp_key *key, const struct gateway_verdict *verdict, enum end_reason end);
+    struct udp_relay *relay, const struct udp_key *key, const struct judgement *verdict, enum end_reason end);
 
 /* Send a datagram to the guest from the address it had addressed. Returns 0 or -errno. */
 int udp_answer(const struct udp_flow *flow, struct udp_datagram datagram);

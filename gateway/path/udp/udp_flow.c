@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "gateway/path/judge.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -369,7 +370,7 @@ udp_token(struct udp_relay *relay)
 
 /* Limits and the log's health, for a flow that policy allows. Changes *verdict when it may not begin now. */
 static bool
-udp_may_begin(struct udp_relay *relay, struct gateway_verdict *verdict)
+udp_may_begin(struct udp_relay *relay, struct judgement *verdict)
 {
 	struct gateway *gateway = relay->sandbox->gateway;
 
@@ -390,7 +391,7 @@ udp_may_begin(struct udp_relay *relay, struct gateway_verdict *verdict)
 
 /* Refuse what policy allows but the system did not do. */
 static void
-udp_refuse_failed(struct udp_relay *relay, const struct udp_key *key, struct gateway_verdict *verdict, int error)
+udp_refuse_failed(struct udp_relay *relay, const struct udp_key *key, struct judgement *verdict, int error)
 {
 	verdict->verdict = VERDICT_FAILED;
 	verdict->reason = REASON_UPSTREAM_ERROR;
@@ -453,7 +454,7 @@ udp_flow_note_source(struct udp_flow *flow)
 
 /* Write the opening record and begin to wait for it. 0 or -errno; the flow is not linked then. */
 static int
-udp_flow_begin(struct udp_flow *flow, const struct gateway_verdict *verdict)
+udp_flow_begin(struct udp_flow *flow, const struct judgement *verdict)
 {
 	struct udp_relay *relay = flow->relay;
 	const struct udp_key *key = &flow->key;
@@ -485,8 +486,7 @@ udp_flow_open(struct udp_socket *guest, const struct udp_key *key, const struct 
     socklen_t peer_len, struct udp_datagram datagram)
 {
 	struct udp_relay *relay = guest->port->relay;
-	struct gateway_verdict verdict =
-	    gateway_judge(relay->sandbox, &key->dst, IPPROTO_UDP, key->dport, NULL, NAME_SOURCE_NONE);
+	struct judgement verdict = judge_attempt(relay->sandbox, &key->dst, IPPROTO_UDP, key->dport, NULL);
 	struct quota_ticket ticket = {0};
 	struct udp_flow *flow;
 	int fd, rc;

@@ -2,6 +2,7 @@
 /* Compiled rules with terms: deadlines, counts, limits, subtrees, places, bounds, learning; and what identifies a rule.
  */
 #include "policy/compiled/snapshot_format.h"
+#include "policy/verdict.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -314,12 +315,12 @@ unknown_places_are_refused(void **state)
 	s = open_text(HEAD "allow:\n  - cidr: 1.2.3.0/24\n    ports: 443\ndeny:\n  - country: KP\n  - cidr: 1.2.3.4\n");
 	assert_int_equal(snapshot_asn_rule(s), SNAPSHOT_NO_RULE);
 	assert_true(addr_parse("1.2.3.4", strlen("1.2.3.4"), &addr));
-	assert_int_equal(snapshot_decide_located(s, &addr, &nowhere, IPPROTO_TCP, 443, 0).reason, REASON_RULE_DENY);
+	assert_int_equal(verdict_address(s, &addr, &nowhere, IPPROTO_TCP, 443, 0).reason, REASON_RULE_DENY);
 	assert_true(addr_parse("1.2.3.5", strlen("1.2.3.5"), &addr));
-	assert_int_equal(snapshot_decide_located(s, &addr, &nowhere, IPPROTO_TCP, 443, 0).reason, REASON_PLACE_UNKNOWN);
+	assert_int_equal(verdict_address(s, &addr, &nowhere, IPPROTO_TCP, 443, 0).reason, REASON_PLACE_UNKNOWN);
 	memcpy(nowhere.country, "DE", 3);
-	assert_int_equal(snapshot_decide_located(s, &addr, &nowhere, IPPROTO_TCP, 443, 0).reason, REASON_ALLOWED);
-	assert_int_equal(snapshot_decide_located(s, &addr, &nowhere, IPPROTO_TCP, 80, 0).reason, REASON_NO_RULE);
+	assert_int_equal(verdict_address(s, &addr, &nowhere, IPPROTO_TCP, 443, 0).reason, REASON_ALLOWED);
+	assert_int_equal(verdict_address(s, &addr, &nowhere, IPPROTO_TCP, 80, 0).reason, REASON_NO_RULE);
 	snapshot_free(s);
 }
 
