@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* postern seal: take the signed heads of the log, and the key that they are signed with, elsewhere. */
-#include "audit/query/open.h"
-#include "audit/show/render.h"
-#include "audit/store/schema.h"
-#include "audit/seal/seal_table.h"
+/* postern seal: print the signed heads of the log, and the keys that verify them. */
+#include "audit/query/seals.h"
 #include "audit/seal/verify.h"
+#include "audit/show/render.h"
 #include "cli/commands.h"
 
 #include <stdio.h>
@@ -12,13 +10,13 @@
 #include <string.h>
 #include <time.h>
 
-/* Between looks for new seals; there is at most one each few seconds. */
+/* Between readings with --follow; there is at most one seal each few seconds. */
 #define SEAL_FOLLOW_MS 500
 
 static struct {
 	const char *db;
-	bool follow, since;
-	int64_t after; /* seals up to this number were printed, or are not asked for */
+	bool follow;
+	int64_t since; /* the number of a seal; 0: all */
 	bool json, printed;
 } s;
 
@@ -38,10 +36,11 @@ seal_print_json(const struct seal *seal, const char *log_id, const char *note)
 }
 
 static void
-seal_print(const struct seal *seal, const char *log_id)
+seal_print(const struct seal *seal, const char *log_id, void *context)
 {
 	char note[SEAL_NOTE_MAX];
 
+	(void)context;
 	seal_note(seal, log_id, note);
 	if (s.json)
 		seal_print_json(seal, log_id, note);
@@ -50,76 +49,15 @@ seal_print(const struct seal *seal, const char *log_id)
 	s.printed = true;
 }
 
-/* All that are new. A damaged one is passed over: verify tells. */
-static int
-seal_export_new(const struct open_file *file, struct error *err)
-{
-	char log_id[SEAL_LOG_ID_MAX];
-	sqlite3_stmt *next;
-	struct seal seal;
-	bool whole;
-	int rc = seal_table_log_id(file->db, log_id);
-
-	if (rc == SQLITE_OK)
-		rc = seal_table_prepare(file->db, &next);
-	if (rc == SQLITE_CORRUPT)
-		return error_set(err, ERROR_CORRUPT, "%s has lost its log_id", file->path);
-	if (rc != SQLITE_OK)
-		return schema_error(err, file->db, file->path);
-	while ((rc = seal_table_next(next, s.after, &seal, &whole)) == SQLITE_ROW) {
-		s.after = seal.n;
-		if (whole)
-			seal_print(&seal, log_id);
-	}
-	sqlite3_finalize(next);
-	if (rc != SQLITE_DONE)
-		return schema_error(err, file->db, file->path);
-	if (fflush(stdout) != 0 || ferror(stdout))
-		return error_set(err, ERROR_SYSTEM, "cannot write the output");
-	return 0;
-}
-
-/* Another file took the place of this one, or it is one that has to be opened anew to see what is new. */
-static int
-seal_reopen(struct open_file *file, struct error *err)
-{
-	struct open_file fresh;
-
-	if (open_read_only(&fresh, s.db, err) < 0)
-		return err->code == ERROR_NOT_FOUND || err->code == ERROR_CORRUPT ? 0 : -1;
-	if (fresh.file.st_ino != file->file.st_ino || fresh.file.st_dev != file->file.st_dev)
-		s.after = 0;
-	open_close(file);
-	*file = fresh;
-	return 0;
-}
-
-static int
-seal_follow(struct open_file *file, struct error *err)
-{
-	const struct timespec pause = {.tv_nsec = SEAL_FOLLOW_MS * 1000000L};
-
-	for (;;) {
-		nanosleep(&pause, NULL);
-		if (open_is_stale(file) && seal_reopen(file, err) < 0)
-			return -1;
-		if (seal_export_new(file, err) < 0)
-			return -1;
-	}
-}
-
 static int
 seal_parse_since(const struct args_option *option, const char *text, struct error *err)
 {
 	char *end;
-	long long n = strtoll(text, &end, 10);
 
 	(void)option;
-	if (*text == '\0' || *end != '\0' || n < 1)
-		return error_set(err, ERROR_USAGE, "not the number of a seal");
-	s.after = n - 1;
-	s.since = true;
-	return 0;
+	s.since = strtoll(text, &end, 10);
+	return *text != '\0' && *end == '\0' && s.since > 0 ? 0
+							    : error_set(err, ERROR_USAGE, "not the number of a seal");
 }
 
 static const struct args_option seal_options[] = {
@@ -130,73 +68,57 @@ static const struct args_option seal_options[] = {
 };
 
 static int
-seal_export(struct error *err)
+seal_export(struct seals *seals, struct error *err)
 {
-	struct open_file file;
-	int rc;
+	const struct timespec pause = {.tv_nsec = SEAL_FOLLOW_MS * 1000000L};
 
-	if (open_read_only(&file, s.db, err) < 0)
-		return -1;
-	rc = seal_export_new(&file, err);
-	if (rc == 0 && s.follow)
-		rc = seal_follow(&file, err);
-	open_close(&file);
-	return rc;
-}
-
-static void
-seal_print_keys(const struct seal_key *keys, size_t count)
-{
-	json_t *json = json_array();
-	char text[SEAL_KEY_TEXT_MAX];
-
-	for (size_t i = 0; i < count; i++) {
-		seal_key_text(&keys[i], text);
-		if (s.json)
-			json_array_append_new(json, json_string(text));
-		else
-			printf("%s\n", text);
+	for (;;) {
+		if (seals_read(seals, seal_print, NULL, err) < 0 || command_flush(err) < 0)
+			return -1;
+		if (!s.follow)
+			return 0;
+		nanosleep(&pause, NULL);
 	}
-	if (s.json)
-		command_print_json(json);
-	json_decref(json);
 }
 
 static int
-seal_show_keys(struct error *err)
+seal_print_keys(const struct command *command, struct seals *seals, struct error *err)
 {
 	struct seal_key keys[VERIFY_KEYS_MAX];
-	struct open_file file;
+	char text[SEAL_KEY_TEXT_MAX];
+	json_t *json;
 	size_t count;
-	int rc;
 
-	if (s.follow || s.since)
-		return command_usage(err, "--since and --follow are for seal export");
-	if (open_read_only(&file, s.db, err) < 0)
+	if (seals_keys(seals, keys, VERIFY_KEYS_MAX, &count, err) < 0)
 		return -1;
-	rc = seal_table_keys(file.db, keys, VERIFY_KEYS_MAX, &count);
-	if (rc != SQLITE_OK)
-		rc = schema_error(err, file.db, s.db);
-	else if (count == 0)
-		rc = error_set(err, ERROR_NOT_FOUND, "%s has no seals yet", s.db);
-	open_close(&file);
-	if (rc == 0)
-		seal_print_keys(keys, count);
-	return rc;
+	json = json_array();
+	for (size_t i = 0; i < count; i++) {
+		seal_key_text(&keys[i], text);
+		json_array_append_new(json, json_string(text));
+		if (!command->json)
+			printf("%s\n", text);
+	}
+	return command_print(command, json, NULL);
 }
 
 static int
 seal_run(const struct command *command, struct error *err)
 {
-	const char *what = command->operands.items[0];
+	bool key = strcmp(command->operands.items[0], "key") == 0;
+	struct seals *seals;
+	int rc;
 
-	s.db = command_db(s.db);
 	s.json = command->json;
-	if (strcmp(what, "export") == 0)
-		return seal_export(err);
-	if (strcmp(what, "key") == 0)
-		return seal_show_keys(err);
-	return command_usage(err, "%.40s: not one of export, key", what);
+	if (!key && strcmp(command->operands.items[0], "export") != 0)
+		return command_usage(err, "%.40s: not one of export, key", command->operands.items[0]);
+	if (key && (s.follow || s.since != 0))
+		return command_usage(err, "--since and --follow are for seal export");
+	seals = seals_open(command_db(s.db), s.since == 0 ? 0 : s.since - 1, err);
+	if (seals == NULL)
+		return -1;
+	rc = key ? seal_print_keys(command, seals, err) : seal_export(seals, err);
+	seals_close(seals);
+	return rc;
 }
 
 const struct command_row seal_command = {

@@ -327,12 +327,12 @@ as_user() {
 	equal "unix sockets that listen" "$LAB/run/control.sock" "$(ss -xlHp | grep -E 'postern' | awk '{print $5}' | sort -u)"
 	equal "TCP sockets that listen" "" "$(ss -tlnHp | grep postern || true)"
 	# A stranger.
-	says 4 "you may not use it; become root or a member of its group" as_user 5000 5000 "$LAB/bin/postern" list
-	says 4 "you may not use it" as_user 5000 5000 "$LAB/bin/postern" attach mine
+	says 4 "permission denied; become root or a member of its group" as_user 5000 5000 "$LAB/bin/postern" list
+	says 4 "permission denied" as_user 5000 5000 "$LAB/bin/postern" attach mine
 	says 4 "you may not read it; become root or a member of the daemon.s group" as_user 5000 5000 "$LAB/bin/postern" log
 	run ! as_user 5000 5000 curl -sS --unix-socket "$LAB/run/control.sock" http://postern/v1/status
 	# The roles themselves have no business with it.
-	says 4 "you may not use it" as_user 64201 5000 "$LAB/bin/postern" list
+	says 4 "permission denied" as_user 64201 5000 "$LAB/bin/postern" list
 	# Somebody in the group.
 	run -0 as_user 5000 64210 "$LAB/bin/postern" attach theirs
 	run -0 as_user 5000 64210 "$LAB/bin/postern" allow theirs news.lab-site.org
