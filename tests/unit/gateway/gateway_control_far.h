@@ -52,7 +52,9 @@ struct far {
 	struct msg_forget forget; /* the last one */
 	struct msg_attach attach; /* the last one */
 	struct msg_policy policy;
-	size_t rules; /* in the last snapshot that came */
+	size_t previews;
+	struct msg_status status; /* as it is answered */
+	size_t rules;             /* in the last snapshot that came */
 	char hash[65];
 	struct msg_leases_done leases;
 	struct record records[FAR_RECORDS_MAX];
@@ -114,7 +116,6 @@ static inline bool
 far_keeper_handler(struct ipc *ipc, struct ipc_message *message)
 {
 	struct far *far = loop_owner(ipc, struct far, keeper);
-	struct msg_status status;
 
 	switch (message->header.type) {
 	case MSG_READY:
@@ -135,6 +136,11 @@ far_keeper_handler(struct ipc *ipc, struct ipc_message *message)
 		else
 			far_answer_policy(far, message->header.tag);
 		break;
+	case MSG_POLICY_PREVIEW:
+		far->previews++;
+		far_take_snapshot(far, message);
+		far_answer_policy(far, message->header.tag);
+		break;
 	case MSG_FORGET:
 		memcpy(&far->forget, message->body, sizeof(far->forget));
 		far->forgets++;
@@ -148,10 +154,7 @@ far_keeper_handler(struct ipc *ipc, struct ipc_message *message)
 		ipc_send(ipc, MSG_LEASES_DONE, message->header.tag, &far->leases, sizeof(far->leases), NULL, 0);
 		break;
 	case MSG_STATUS:
-		memset(&status, 0, sizeof(status));
-		status.keeper.pid = getpid();
-		status.audit_ok = status.confined = status.host_chain = status.gateway_count = 1;
-		ipc_send(ipc, MSG_STATUS_DONE, message->header.tag, &status, sizeof(status), NULL, 0);
+		ipc_send(ipc, MSG_STATUS_DONE, message->header.tag, &far->status, sizeof(far->status), NULL, 0);
 		break;
 	default:
 		return false;
@@ -297,6 +300,8 @@ far_setup(void **state)
 	far->options.uids[MSG_ROLE_CONTROL] = geteuid();
 	far->options.group_gid = getegid();
 	far->options.epoch = FAR_EPOCH;
+	far->status.keeper.pid = getpid();
+	far->status.audit_ok = far->status.confined = far->status.host_chain = far->status.gateway_count = 1;
 	far_start(far);
 	*state = far;
 	return 0;
@@ -440,6 +445,82 @@ far_write_file(const struct far *far, const char *name, const char *text)
 	assert_non_null(file);
 	fputs(text, file);
 	fclose(file);
+}
+
+/* -- what the tests have in common --------------------------------------------------------------------------------- */
+
+#define FAR_TEST(test) cmocka_unit_test_setup_teardown(test, far_setup, far_teardown)
+
+/* A sandbox with a policy file that allows example.com. */
+#define FAR_ATTACH                                                                                                     \
+	"{\"name\":\"vm1\",\"kind\":\"tap\",\"policy\":\"version: 1\\nallow:\\n  - host: "                             \
+	"example.com\\n\",\"policy_file\":\"p.yaml\"}"
+
+static inline void
+far_attach(struct far *far, const char *body)
+{
+	json_decref(far_http(far, "POST", "/v1/sandboxes", body, 201));
+}
+
+/* The last event of a kind, NULL when there was none; how many there were. */
+static inline const struct record_event *
+far_event(const struct far *far, enum event_kind kind)
+{
+	for (size_t i = far->record_count; i-- > 0;)
+		if (far->records[i].kind == RECORD_EVENT && far->records[i].event.kind == kind)
+			return &far->records[i].event;
+	return NULL;
+}
+
+static inline size_t
+far_events(const struct far *far, enum event_kind kind)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < far->record_count; i++)
+		count += far->records[i].kind == RECORD_EVENT && far->records[i].event.kind == kind;
+	return count;
+}
+
+/* Wait until the log has an event of the kind. */
+static inline const struct record_event *
+far_wait_event(struct far *far, enum event_kind kind)
+{
+	int64_t deadline_ms = clock_mono_ms() + FAR_WAIT_MS;
+
+	while (far_event(far, kind) == NULL) {
+		assert_true(clock_mono_ms() < deadline_ms);
+		assert_int_equal(loop_round(far->loop, 20), 0);
+	}
+	return far_event(far, kind);
+}
+
+static inline bool
+far_holds_policy(struct far *far)
+{
+	return far->held_tag != 0;
+}
+
+/* Is there a text with part in a member that is an array of texts? */
+static inline bool
+far_lists(const json_t *json, const char *member, const char *part)
+{
+	const json_t *list = json_object_get(json, member);
+
+	for (size_t i = 0; i < json_array_size(list); i++)
+		if (strstr(json_string_value(json_array_get(list, i)), part) != NULL)
+			return true;
+	return false;
+}
+
+static inline void
+far_add_lease(struct far *far, const char *name, const char *addr)
+{
+	struct msg_lease_row *row = &far->leases.rows[far->leases.count++];
+
+	row->left_s = 50;
+	assert_true(addr_parse(addr, strlen(addr), &row->addr));
+	assert_int_equal(name_canonical(name, strlen(name), &row->name), NAME_OK);
 }
 
 #endif

@@ -4,25 +4,10 @@
 #include "gateway/control/control_mark.h"
 #include "tests/unit/gateway/gateway_control_far.h"
 
-static void
-attach(struct far *far, const char *body)
-{
-	json_decref(far_http(far, "POST", "/v1/sandboxes", body, 201));
-}
-
-static const struct record_event *
-last_mark(const struct far *far)
-{
-	for (size_t i = far->record_count; i-- > 0;)
-		if (far->records[i].kind == RECORD_EVENT && far->records[i].event.kind == EVENT_MARK)
-			return &far->records[i].event;
-	return NULL;
-}
-
 static bool
 has_recorded_mark(struct far *far)
 {
-	return last_mark(far) != NULL;
+	return far_event(far, EVENT_MARK) != NULL;
 }
 
 /* Mark with a text, and expect a status; a part of the message when it is an error. */
@@ -49,7 +34,7 @@ a_mark_is_an_event_and_answered_when_it_is_durable(void **state)
 	char byte, id[24];
 	json_t *answer;
 
-	attach(far, "{\"name\":\"vm1\",\"kind\":\"tap\"}");
+	far_attach(far, "{\"name\":\"vm1\",\"kind\":\"tap\"}");
 	far->hold_durable = true;
 	fd = far_send(far, "POST", "/v1/sandboxes/vm1/marks", "{\"text\":\"step 37: click \\\"Export\\\"\"}");
 	far_wait(far, has_recorded_mark);
@@ -60,14 +45,14 @@ a_mark_is_an_event_and_answered_when_it_is_durable(void **state)
 	answer = far_receive(far, fd, &status);
 	assert_int_equal(status, 201);
 	assert_string_equal(json_string_value(json_object_get(answer, "sandbox")), "vm1");
-	snprintf(id, sizeof(id), "%016llx", (unsigned long long)last_mark(far)->id);
+	snprintf(id, sizeof(id), "%016llx", (unsigned long long)far_event(far, EVENT_MARK)->id);
 	assert_string_equal(json_string_value(json_object_get(answer, "id")), id);
 	assert_int_equal(
 	    strlen(json_string_value(json_object_get(answer, "ts"))), strlen("2026-11-29T20:31:00.123456Z"));
 	json_decref(answer);
-	assert_string_equal(last_mark(far)->detail, "{\"text\":\"step 37: click \\\"Export\\\"\"}");
-	assert_int_equal(last_mark(far)->uid, geteuid());
-	assert_int_equal(last_mark(far)->sandbox, far->attach.id);
+	assert_string_equal(far_event(far, EVENT_MARK)->detail, "{\"text\":\"step 37: click \\\"Export\\\"\"}");
+	assert_int_equal(far_event(far, EVENT_MARK)->uid, geteuid());
+	assert_int_equal(far_event(far, EVENT_MARK)->sandbox, far->attach.id);
 }
 
 static void
@@ -84,7 +69,7 @@ case_F_28_a_mark_is_one_line_of_plain_text(void **state)
 	struct far *far = *state;
 	char text[CONTROL_MARK_MAX + 1];
 
-	attach(far, "{\"name\":\"vm1\",\"kind\":\"tap\"}");
+	far_attach(far, "{\"name\":\"vm1\",\"kind\":\"tap\"}");
 	for (size_t i = 0; i < sizeof(bads) / sizeof(bads[0]); i++)
 		mark(far, "vm1", bads[i].text, bads[i].len, 400, "control character");
 	far_expect(far, "POST", "/v1/sandboxes/vm1/marks", "{\"text\":\"a\\u0000b\"}", 400, "error", "usage");
@@ -96,13 +81,13 @@ case_F_28_a_mark_is_one_line_of_plain_text(void **state)
 	memset(text, '"', sizeof(text));
 	mark(far, "vm1", text, 0, 400, "1 to 512 bytes");
 	mark(far, "vm1", text, CONTROL_MARK_MAX + 1, 400, "1 to 512 bytes");
-	assert_null(last_mark(far));
+	assert_null(far_event(far, EVENT_MARK));
 	/* All of the longest is kept, each of its bytes escaped. */
 	mark(far, "vm1", text, CONTROL_MARK_MAX, 201, NULL);
-	assert_int_equal(strlen(last_mark(far)->detail), strlen("{\"text\":\"\"}") + 2 * CONTROL_MARK_MAX);
+	assert_int_equal(strlen(far_event(far, EVENT_MARK)->detail), strlen("{\"text\":\"\"}") + 2 * CONTROL_MARK_MAX);
 	/* Direction marks and others are escaped by whoever shows them. */
 	mark(far, "vm1", "caf\xc3\xa9 \xe2\x80\xae", 9, 201, NULL);
-	assert_string_equal(last_mark(far)->detail, "{\"text\":\"caf\xc3\xa9 \xe2\x80\xae\"}");
+	assert_string_equal(far_event(far, EVENT_MARK)->detail, "{\"text\":\"caf\xc3\xa9 \xe2\x80\xae\"}");
 	far_expect(far, "POST", "/v1/sandboxes/vm2/marks", "{\"text\":\"a\"}", 404, "message", "no sandbox vm2");
 	far_expect(far, "GET", "/v1/sandboxes/vm1/marks", NULL, 405, "message", "POST");
 }
@@ -114,8 +99,8 @@ a_runaway_marker_is_held_back_alone(void **state)
 	int taken = 0, refused = 0, status;
 	json_t *answer;
 
-	attach(far, "{\"name\":\"vm1\",\"kind\":\"tap\"}");
-	attach(far, "{\"name\":\"vm2\",\"kind\":\"tap\"}");
+	far_attach(far, "{\"name\":\"vm1\",\"kind\":\"tap\"}");
+	far_attach(far, "{\"name\":\"vm2\",\"kind\":\"tap\"}");
 	/* On a slow machine some of them come in another second. */
 	for (int i = 0; i < 2 * CONTROL_MARKS_PER_S && refused == 0; i++) {
 		answer =
@@ -147,7 +132,7 @@ a_mark_waits_for_no_change_of_the_policy(void **state)
 	struct far *far = *state;
 	int fd, status;
 
-	attach(far, "{\"name\":\"vm1\",\"kind\":\"tap\"}");
+	far_attach(far, "{\"name\":\"vm1\",\"kind\":\"tap\"}");
 	far->hold_policy = true;
 	fd = far_send(far, "POST", "/v1/sandboxes/vm1/rules", "{\"action\":\"allow\",\"rules\":[\"a.example.org\"]}");
 	far_wait(far, holds_policy);
@@ -174,8 +159,8 @@ a_stalled_log_leaves_connections_for_others(void **state)
 	int fds[CONTROL_MARKS_WAITING_MAX], status;
 	char path[64];
 
-	attach(far, "{\"name\":\"vm0\",\"kind\":\"tap\"}");
-	attach(far, "{\"name\":\"vm1\",\"kind\":\"tap\"}");
+	far_attach(far, "{\"name\":\"vm0\",\"kind\":\"tap\"}");
+	far_attach(far, "{\"name\":\"vm1\",\"kind\":\"tap\"}");
 	far->hold_durable = true;
 	for (int i = 0; i < CONTROL_MARKS_WAITING_MAX; i++) {
 		/* Taken in turns, as one alone may not have as many in a second. */
@@ -200,7 +185,7 @@ a_mark_that_cannot_be_written_is_refused(void **state)
 	struct far *far = *state;
 	size_t before;
 
-	attach(far, "{\"name\":\"vm1\",\"kind\":\"tap\"}");
+	far_attach(far, "{\"name\":\"vm1\",\"kind\":\"tap\"}");
 	far->unwritable = true;
 	mark(far, "vm1", "the last that was written", 25, 201, NULL);
 	before = far->record_count;
@@ -245,9 +230,9 @@ labels_and_parent_are_recorded_shown_and_kept(void **state)
 	int64_t parent_id;
 	json_t *answer;
 
-	attach(far, "{\"name\":\"base\",\"kind\":\"tap\"}");
+	far_attach(far, "{\"name\":\"base\",\"kind\":\"tap\"}");
 	parent_id = far->attach.id;
-	attach(far,
+	far_attach(far,
 	    "{\"name\":\"clone\",\"kind\":\"tap\",\"parent\":\"base\",\"labels\":{\"task\":\"4711\",\"org/"
 	    "team.x-1\":\"a \\\"b\\\" = "
 	    "c\"}}");

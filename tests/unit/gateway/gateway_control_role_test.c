@@ -2,54 +2,11 @@
 /* The control role as a whole: what people ask of it over HTTP, what the keeper is told, what stays on disk. */
 #include "tests/unit/gateway/gateway_control_far.h"
 
-#define ATTACH                                                                                                         \
-	"{\"name\":\"vm1\",\"kind\":\"tap\",\"policy\":\"version: 1\\nallow:\\n  - host: "                             \
-	"example.com\\n\",\"policy_file\":\"p.yaml\"}"
-
-static void
-attach(struct far *far, const char *body)
-{
-	json_decref(far_http(far, "POST", "/v1/sandboxes", body, 201));
-}
-
-static const struct record_event *
-find_event(const struct far *far, enum event_kind kind)
-{
-	for (size_t i = far->record_count; i-- > 0;)
-		if (far->records[i].kind == RECORD_EVENT && far->records[i].event.kind == kind)
-			return &far->records[i].event;
-	return NULL;
-}
-
-static bool
-has_recorded_attach(struct far *far)
-{
-	return find_event(far, EVENT_ATTACH) != NULL;
-}
-
-static bool
-has_recorded_policy(struct far *far)
-{
-	return find_event(far, EVENT_POLICY) != NULL;
-}
-
-static bool
-has_recorded_detach(struct far *far)
-{
-	return find_event(far, EVENT_DETACH) != NULL;
-}
-
-static bool
-has_recorded_restore(struct far *far)
-{
-	return find_event(far, EVENT_RESTORED) != NULL;
-}
-
 static void
 an_attach_reaches_the_keeper_and_the_disk(void **state)
 {
 	struct far *far = *state;
-	json_t *answer = far_http(far, "POST", "/v1/sandboxes", ATTACH, 201);
+	json_t *answer = far_http(far, "POST", "/v1/sandboxes", FAR_ATTACH, 201);
 
 	assert_string_equal(json_string_value(json_object_get(answer, "netns")), "/run/netns/postern-vm1");
 	assert_string_equal(json_string_value(json_object_get(answer, "mac")), "06:00:ac:10:00:02");
@@ -64,10 +21,10 @@ an_attach_reaches_the_keeper_and_the_disk(void **state)
 	json_decref(answer);
 	assert_string_equal(far_file(far, "vm1/policy.yaml"), "version: 1\nallow:\n  - host: example.com\n");
 	assert_non_null(strstr(far_file(far, "vm1/attachment.json"), "\"06:00:ac:10:00:02\""));
-	far_wait(far, has_recorded_attach);
-	assert_int_equal(find_event(far, EVENT_ATTACH)->uid, geteuid());
+	far_wait_event(far, EVENT_ATTACH);
+	assert_int_equal(far_event(far, EVENT_ATTACH)->uid, geteuid());
 	assert_int_equal(far->records[0].kind, RECORD_SANDBOX); /* its row comes before all else */
-	far_expect(far, "POST", "/v1/sandboxes", ATTACH, 409, "error", "exists");
+	far_expect(far, "POST", "/v1/sandboxes", FAR_ATTACH, 409, "error", "exists");
 	far_expect(far, "GET", "/v1/sandboxes/vm1", NULL, 200, "policy", "example.com");
 	far_expect(far, "GET", "/v1/sandboxes/vm2", NULL, 404, "error", "not_found");
 }
@@ -78,10 +35,10 @@ an_attach_the_keeper_refuses_leaves_nothing(void **state)
 	struct far *far = *state;
 
 	far->attach_code = ERROR_EXISTS;
-	far_expect(far, "POST", "/v1/sandboxes", ATTACH, 409, "message", "the keeper says no");
+	far_expect(far, "POST", "/v1/sandboxes", FAR_ATTACH, 409, "message", "the keeper says no");
 	assert_string_equal(far_file(far, "vm1/attachment.json"), "");
 	far->attach_code = ERROR_NONE;
-	attach(far, ATTACH);
+	far_attach(far, FAR_ATTACH);
 }
 
 static void
@@ -89,7 +46,7 @@ a_sandbox_without_policy_reaches_nothing(void **state)
 {
 	struct far *far = *state;
 
-	attach(far, "{\"name\":\"vm1\",\"kind\":\"tap\"}");
+	far_attach(far, "{\"name\":\"vm1\",\"kind\":\"tap\"}");
 	assert_int_equal(far->rules, 0);
 	far_expect(far, "POST", "/v1/sandboxes/vm1/test", "{\"target\":\"example.com\"}", 200, "reason", "no_rule");
 }
@@ -156,7 +113,7 @@ edits_add_up_and_are_withdrawn(void **state)
 	struct far *far = *state;
 	json_t *answer;
 
-	attach(far, ATTACH);
+	far_attach(far, FAR_ATTACH);
 	answer = far_http(far, "POST", "/v1/sandboxes/vm1/rules",
 	    "{\"action\":\"allow\",\"rules\":[\"*.github.com:22,443\",\"example.org\"]}", 200);
 	assert_int_equal(json_integer_value(json_object_get(answer, "generation")), 2);
@@ -167,9 +124,9 @@ edits_add_up_and_are_withdrawn(void **state)
 	assert_int_equal(far->rules, 3);
 	assert_int_equal(far->policy.generation, 2);
 	assert_non_null(strstr(far_file(far, "vm1/edits.yaml"), "edit by uid"));
-	far_wait(far, has_recorded_policy);
-	assert_non_null(strstr(find_event(far, EVENT_POLICY)->detail, "\"to\":2"));
-	assert_non_null(strstr(find_event(far, EVENT_POLICY)->detail, "+allow *.github.com:22,443"));
+	far_wait_event(far, EVENT_POLICY);
+	assert_non_null(strstr(far_event(far, EVENT_POLICY)->detail, "\"to\":2"));
+	assert_non_null(strstr(far_event(far, EVENT_POLICY)->detail, "+allow *.github.com:22,443"));
 
 	/* The same again changes nothing and asks nobody. */
 	answer =
@@ -194,7 +151,7 @@ an_allow_that_a_deny_beats_is_pointed_out(void **state)
 	struct far *far = *state;
 	json_t *answer, *warnings;
 
-	attach(far, "{\"name\":\"vm1\",\"kind\":\"tap\",\"deny\":[\"gist.github.com\"]}");
+	far_attach(far, "{\"name\":\"vm1\",\"kind\":\"tap\",\"deny\":[\"gist.github.com\"]}");
 	answer = far_http(
 	    far, "POST", "/v1/sandboxes/vm1/rules", "{\"action\":\"allow\",\"rules\":[\"gist.github.com\"]}", 200);
 	warnings = json_object_get(answer, "warnings");
@@ -209,7 +166,7 @@ case_F_34_a_bad_or_refused_policy_leaves_the_old_one(void **state)
 	struct far *far = *state;
 	char hash[65];
 
-	attach(far, ATTACH);
+	far_attach(far, FAR_ATTACH);
 	memcpy(hash, far->hash, sizeof(hash));
 	far_expect(far, "PUT", "/v1/sandboxes/vm1/policy",
 	    "{\"policy\":\"version: 1\\nallow:\\n  - hst: a.com\\n  - host: 10.0.0.1\\n\",\"policy_file\":\"q.yaml\"}",
@@ -230,12 +187,6 @@ case_F_34_a_bad_or_refused_policy_leaves_the_old_one(void **state)
 	assert_string_equal(far_file(far, "vm1/policy.yaml"), "version: 1\nallow: []\n");
 }
 
-static bool
-holds_policy(struct far *far)
-{
-	return far->held_tag != 0;
-}
-
 static void
 edits_of_one_sandbox_wait_for_each_other(void **state)
 {
@@ -243,12 +194,12 @@ edits_of_one_sandbox_wait_for_each_other(void **state)
 	int first, second, status;
 	json_t *answer;
 
-	attach(far, ATTACH);
-	attach(far, "{\"name\":\"vm2\",\"kind\":\"tap\"}");
+	far_attach(far, FAR_ATTACH);
+	far_attach(far, "{\"name\":\"vm2\",\"kind\":\"tap\"}");
 	far->hold_policy = true;
 	first =
 	    far_send(far, "POST", "/v1/sandboxes/vm1/rules", "{\"action\":\"allow\",\"rules\":[\"a.example.org\"]}");
-	far_wait(far, holds_policy);
+	far_wait(far, far_holds_policy);
 	second =
 	    far_send(far, "POST", "/v1/sandboxes/vm1/rules", "{\"action\":\"allow\",\"rules\":[\"b.example.org\"]}");
 	/* Reading goes on meanwhile, and so do other sandboxes. */
@@ -272,7 +223,7 @@ a_detach_is_disk_and_kernel(void **state)
 {
 	struct far *far = *state;
 
-	attach(far, ATTACH);
+	far_attach(far, FAR_ATTACH);
 	far->detach_code = ERROR_SYSTEM;
 	json_decref(far_http(far, "DELETE", "/v1/sandboxes/vm1", NULL, 500));
 	assert_string_not_equal(far_file(far, "vm1/attachment.json"), "");
@@ -280,7 +231,7 @@ a_detach_is_disk_and_kernel(void **state)
 	json_decref(far_http(far, "DELETE", "/v1/sandboxes/vm1", NULL, 200));
 	assert_string_equal(far_file(far, "vm1/attachment.json"), "");
 	far_expect(far, "GET", "/v1/sandboxes/vm1", NULL, 404, "error", "not_found");
-	far_wait(far, has_recorded_detach);
+	far_wait_event(far, EVENT_DETACH);
 	assert_int_equal(far->detaches, 2);
 }
 
@@ -291,7 +242,7 @@ case_F_05_a_restart_attaches_what_was_stored(void **state)
 	struct msg_attach before;
 	char hash[65];
 
-	attach(far,
+	far_attach(far,
 	    "{\"name\":\"vm1\",\"kind\":\"tap\",\"guest_ip\":\"172.20.0.2/"
 	    "24\",\"guest_ip6\":\"none\",\"owner\":\"1000:1000\",\"allow\":[\"a.org\"],"
 	    "\"deny\":[\"b.a.org\"],\"policy\":\"version: 1\\nallow:\\n  - host: example.com\\n\"}");
@@ -302,7 +253,7 @@ case_F_05_a_restart_attaches_what_was_stored(void **state)
 	far_stop(far);
 	far->record_count = far->attaches = 0;
 	far_start(far);
-	far_wait(far, has_recorded_restore);
+	far_wait_event(far, EVENT_RESTORED);
 	assert_int_equal(far->attaches, 1);
 	assert_int_equal(far->attach.adopt, 1);
 	assert_int_equal(far->attach.id, before.id);
@@ -316,63 +267,46 @@ case_F_05_a_restart_attaches_what_was_stored(void **state)
 	assert_int_equal(far->rules, 4);
 }
 
-static size_t
-count_events(const struct far *far, enum event_kind kind)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < far->record_count; i++)
-		count += far->records[i].kind == RECORD_EVENT && far->records[i].event.kind == kind;
-	return count;
-}
-
-static bool
-has_recorded_end(struct far *far)
-{
-	return find_event(far, EVENT_GRANT_EXPIRED) != NULL;
-}
-
 static void
 the_end_of_a_rule_is_recorded_once_be_it_while_nobody_ran(void **state)
 {
 	struct far *far = *state;
 	const struct record_event *event;
 
-	attach(far, ATTACH);
+	far_attach(far, FAR_ATTACH);
 	/* What is over before it begins has no end. */
 	json_decref(far_http(far, "PUT", "/v1/sandboxes/vm1/policy",
 	    "{\"policy\":\"version: 1\\nallow:\\n  - host: old.org\\n    expires: 2020-01-01T00:00:00Z\\n\"}", 200));
 	json_decref(far_http(
 	    far, "POST", "/v1/sandboxes/vm1/rules", "{\"action\":\"allow\",\"rules\":[\"a.org\"],\"for\":1}", 200));
-	far_wait(far, has_recorded_end);
-	event = find_event(far, EVENT_GRANT_EXPIRED);
+	far_wait_event(far, EVENT_GRANT_EXPIRED);
+	event = far_event(far, EVENT_GRANT_EXPIRED);
 	assert_non_null(strstr(event->detail, "\"rule\":\"allow a.org\""));
 	assert_non_null(strstr(event->detail, "\"ended\":\"20"));
 	assert_null(strstr(event->detail, "noticed"));
 	json_decref(far_http(
 	    far, "POST", "/v1/sandboxes/vm1/rules", "{\"action\":\"deny\",\"rules\":[\"b.org\"],\"for\":1}", 200));
 	far_stop(far);
-	assert_int_equal(count_events(far, EVENT_GRANT_EXPIRED), 1);
+	assert_int_equal(far_events(far, EVENT_GRANT_EXPIRED), 1);
 	usleep(1100000);
 	for (int start = 0; start < 2; start++) {
 		far->record_count = 0;
 		far_start(far);
-		far_wait(far, has_recorded_restore);
+		far_wait_event(far, EVENT_RESTORED);
 		if (start == 0)
-			far_wait(far, has_recorded_end);
+			far_wait_event(far, EVENT_GRANT_EXPIRED);
 		far_expect(far, "GET", "/v1/sandboxes/vm1", NULL, 200, "state", "attached");
-		assert_int_equal(count_events(far, EVENT_GRANT_EXPIRED), start == 0 ? 1 : 0);
+		assert_int_equal(far_events(far, EVENT_GRANT_EXPIRED), start == 0 ? 1 : 0);
 		if (start == 0)
-			assert_non_null(
-			    strstr(find_event(far, EVENT_GRANT_EXPIRED)->detail, "\"rule\":\"deny b.org\""));
+			assert_non_null(strstr(far_event(far, EVENT_GRANT_EXPIRED)->detail, "\"rule\":\"deny b.org\""));
 		if (start == 0)
-			assert_non_null(strstr(find_event(far, EVENT_GRANT_EXPIRED)->detail, "\"noticed\":\"start\""));
+			assert_non_null(strstr(far_event(far, EVENT_GRANT_EXPIRED)->detail, "\"noticed\":\"start\""));
 		far_stop(far);
 	}
 	far->record_count = 0;
 	far_start(far);
 	/* It must not be told to end while the attach that it asks for is answered. */
-	far_wait(far, has_recorded_restore);
+	far_wait_event(far, EVENT_RESTORED);
 }
 
 static void
@@ -381,14 +315,14 @@ broken_state_is_shown_and_reaches_nothing(void **state)
 	struct far *far = *state;
 	json_t *answer;
 
-	attach(far, ATTACH);
-	attach(far, "{\"name\":\"vm2\",\"kind\":\"tap\"}");
+	far_attach(far, FAR_ATTACH);
+	far_attach(far, "{\"name\":\"vm2\",\"kind\":\"tap\"}");
 	far_stop(far);
 	far_write_file(far, "vm1/policy.yaml", "version: 1\nallow:\n  - host: [\n");
 	far_write_file(far, "vm2/attachment.json", "{");
 	far->record_count = far->attaches = 0;
 	far_start(far);
-	far_wait(far, has_recorded_restore);
+	far_wait_event(far, EVENT_RESTORED);
 	assert_int_equal(far->attaches, 1); /* vm1, with nothing allowed */
 	assert_string_equal(far->attach.name, "vm1");
 	assert_int_equal(far->rules, 0);
@@ -416,12 +350,12 @@ a_container_that_is_gone_is_dropped(void **state)
 {
 	struct far *far = *state;
 
-	attach(far, "{\"name\":\"box1\",\"kind\":\"netns\",\"netns\":\"/run/netns/box1\"}");
+	far_attach(far, "{\"name\":\"box1\",\"kind\":\"netns\",\"netns\":\"/run/netns/box1\"}");
 	far_stop(far);
 	far->record_count = 0;
 	far->attach_code = ERROR_NOT_FOUND;
 	far_start(far);
-	far_wait(far, has_recorded_detach);
+	far_wait_event(far, EVENT_DETACH);
 	assert_int_equal(far->attach.netns_ino, 4711);
 	assert_string_equal(far_file(far, "box1/attachment.json"), "");
 	far_expect(far, "GET", "/v1/sandboxes/box1", NULL, 404, "error", "not_found");
@@ -433,7 +367,7 @@ case_F_32_state_of_others_is_not_used(void **state)
 	struct far *far = *state;
 	char path[256];
 
-	attach(far, ATTACH);
+	far_attach(far, FAR_ATTACH);
 	far_stop(far);
 	far_write_file(far, "elsewhere", far_file(far, "vm1/attachment.json"));
 	snprintf(path, sizeof(path), "%s/sandboxes/vm1/attachment.json", far->dir);
@@ -467,7 +401,7 @@ case_B_27_test_decides_with_the_snapshot_in_force(void **state)
 	struct far *far = *state;
 	char body[128];
 
-	attach(far, ATTACH);
+	far_attach(far, FAR_ATTACH);
 	far->leases.count = 1;
 	far->leases.rows[0].left_s = 50;
 	assert_true(addr_parse("45.45.45.1", strlen("45.45.45.1"), &far->leases.rows[0].addr));
@@ -479,16 +413,6 @@ case_B_27_test_decides_with_the_snapshot_in_force(void **state)
 	}
 	far_expect(far, "POST", "/v1/sandboxes/vm1/test", "{\"target\":\"example.com\"}", 200, "origin", "p.yaml:3");
 	far_expect(far, "POST", "/v1/sandboxes/vm1/test", "{\"target\":\"example.com:0\"}", 400, "message", "port");
-}
-
-static void
-lease_row(struct far *far, const char *text, const char *addr)
-{
-	struct msg_lease_row *row = &far->leases.rows[far->leases.count++];
-
-	row->left_s = 50;
-	assert_true(addr_parse(addr, strlen(addr), &row->addr));
-	assert_int_equal(name_canonical(text, strlen(text), &row->name), NAME_OK);
 }
 
 /* What is in the way of a name need not be in the way of the address that it was resolved to. */
@@ -512,12 +436,12 @@ case_B_27_test_knows_what_else_lets_an_address_pass(void **state)
 	struct far *far = *state;
 	char body[128];
 
-	attach(far,
+	far_attach(far,
 	    "{\"name\":\"vm1\",\"kind\":\"tap\",\"allow\":[\"example.com:443\",\"other.example.com:22\","
 	    "\"45.45.45.1/32:7,80,9000\"],\"deny\":[\"example.com:7\"]}");
-	lease_row(far, "other.example.com", "45.45.45.1");
-	lease_row(far, "example.com", "45.45.45.1");
-	lease_row(far, "other.example.com", "45.45.45.2");
+	far_add_lease(far, "other.example.com", "45.45.45.1");
+	far_add_lease(far, "example.com", "45.45.45.1");
+	far_add_lease(far, "other.example.com", "45.45.45.2");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		snprintf(body, sizeof(body), "{\"target\":\"%s\"}", rows[i].target);
 		far_expect(far, "POST", "/v1/sandboxes/vm1/test", body, 200, "verdict", rows[i].verdict);
@@ -526,29 +450,27 @@ case_B_27_test_knows_what_else_lets_an_address_pass(void **state)
 	}
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, far_setup, far_teardown)
-
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(an_attach_reaches_the_keeper_and_the_disk),
-	    TEST(an_attach_the_keeper_refuses_leaves_nothing),
-	    TEST(a_sandbox_without_policy_reaches_nothing),
-	    TEST(mistakes_are_named),
-	    TEST(a_giant_body_is_refused_before_it_is_read),
-	    TEST(edits_add_up_and_are_withdrawn),
-	    TEST(an_allow_that_a_deny_beats_is_pointed_out),
-	    TEST(case_F_34_a_bad_or_refused_policy_leaves_the_old_one),
-	    TEST(edits_of_one_sandbox_wait_for_each_other),
-	    TEST(a_detach_is_disk_and_kernel),
-	    TEST(case_F_05_a_restart_attaches_what_was_stored),
-	    TEST(the_end_of_a_rule_is_recorded_once_be_it_while_nobody_ran),
-	    TEST(broken_state_is_shown_and_reaches_nothing),
-	    TEST(a_container_that_is_gone_is_dropped),
-	    TEST(case_F_32_state_of_others_is_not_used),
-	    TEST(case_B_27_test_decides_with_the_snapshot_in_force),
-	    TEST(case_B_27_test_knows_what_else_lets_an_address_pass),
+	    FAR_TEST(an_attach_reaches_the_keeper_and_the_disk),
+	    FAR_TEST(an_attach_the_keeper_refuses_leaves_nothing),
+	    FAR_TEST(a_sandbox_without_policy_reaches_nothing),
+	    FAR_TEST(mistakes_are_named),
+	    FAR_TEST(a_giant_body_is_refused_before_it_is_read),
+	    FAR_TEST(edits_add_up_and_are_withdrawn),
+	    FAR_TEST(an_allow_that_a_deny_beats_is_pointed_out),
+	    FAR_TEST(case_F_34_a_bad_or_refused_policy_leaves_the_old_one),
+	    FAR_TEST(edits_of_one_sandbox_wait_for_each_other),
+	    FAR_TEST(a_detach_is_disk_and_kernel),
+	    FAR_TEST(case_F_05_a_restart_attaches_what_was_stored),
+	    FAR_TEST(the_end_of_a_rule_is_recorded_once_be_it_while_nobody_ran),
+	    FAR_TEST(broken_state_is_shown_and_reaches_nothing),
+	    FAR_TEST(a_container_that_is_gone_is_dropped),
+	    FAR_TEST(case_F_32_state_of_others_is_not_used),
+	    FAR_TEST(case_B_27_test_decides_with_the_snapshot_in_force),
+	    FAR_TEST(case_B_27_test_knows_what_else_lets_an_address_pass),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
