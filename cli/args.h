@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /* Operands, and values of one option that may be repeated. */
@@ -35,8 +36,11 @@ struct args_option {
 	/* Called for each value in the order of the command line, with NULL for an option without one. 0, or -1 with
 	 * ERROR_USAGE, in front of which the parser puts the option and its value. */
 	int (*parse)(const struct args_option *option, const char *value, struct error *err);
-	void *target; /* of parse */
-	int field;    /* of parse */
+	/* For parse: where the result goes, numbers that are allowed, words by their number, a field. */
+	void *target;
+	int64_t min, max;
+	const char *(*words)(unsigned int number);
+	int field;
 };
 
 struct args_syntax {

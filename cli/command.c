@@ -6,6 +6,7 @@
 #include "base/paths.h"
 #include "cli/when.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,18 +31,35 @@ command_parse_time(const struct args_option *option, const char *value, struct e
 }
 
 int
-command_parse_word(const char *text, unsigned int first, unsigned int max, const char *(*word)(unsigned int),
-    unsigned int *ret_word, struct error *err)
+command_parse_number(const struct args_option *option, const char *value, struct error *err)
+{
+	char *end;
+	long long number;
+
+	errno = 0;
+	number = strtoll(value, &end, 10);
+	if (value[0] < '0' || value[0] > '9' || *end != '\0' || errno != 0 || number < option->min ||
+	    number > option->max)
+		return option->max == INT64_MAX ? error_set(err, ERROR_USAGE, "not a number")
+						: error_set(err, ERROR_USAGE, "not a number from %lld to %lld",
+						      (long long)option->min, (long long)option->max);
+	*(int64_t *)option->target = number;
+	return 0;
+}
+
+int
+command_parse_word(const struct args_option *option, const char *value, struct error *err)
 {
 	char words[ERROR_TEXT_MAX / 2] = "";
 	size_t len = 0;
 
-	for (unsigned int i = first; i < max; i++) {
-		if (strcmp(text, word(i)) == 0) {
-			*ret_word = i;
+	for (unsigned int i = (unsigned int)option->min; i < option->max; i++) {
+		if (strcmp(value, option->words(i)) == 0) {
+			*(unsigned int *)option->target = i;
 			return 0;
 		}
-		len += (size_t)snprintf(words + len, sizeof(words) - len, "%s%s", i == first ? "" : ", ", word(i));
+		len +=
+		    (size_t)snprintf(words + len, sizeof(words) - len, "%s%s", len == 0 ? "" : ", ", option->words(i));
 		if (len >= sizeof(words))
 			len = sizeof(words) - 1;
 	}
@@ -55,24 +73,29 @@ command_set_row(const struct command_row *row)
 }
 
 int
+command_absolute(const char *path, char ret_path[PATH_MAX])
+{
+	char cwd[PATH_MAX] = "";
+	int len;
+
+	if (path[0] == '\0' || (path[0] != '/' && getcwd(cwd, sizeof(cwd)) == NULL))
+		return -1;
+	len = snprintf(ret_path, PATH_MAX, "%s%s%s", cwd, cwd[0] == '\0' ? "" : "/", path);
+	return len < PATH_MAX ? 0 : -1;
+}
+
+int
 command_finish_options(struct command *command, struct error *err)
 {
-	char path[PATH_MAX], cwd[PATH_MAX / 2];
-	int len = -1;
+	char path[PATH_MAX];
 
 	command->json = strcmp(command_format, "json") == 0;
 	if (!command->json && strcmp(command_format, "text") != 0)
 		return error_set(err, ERROR_USAGE, "-o %.60s: not one of text, json", command_format);
 	if (command_runtime_dir == NULL)
 		return 0;
-	if (command_runtime_dir[0] == '/')
-		len = snprintf(path, sizeof(path), "%s", command_runtime_dir);
-	else if (command_runtime_dir[0] != '\0' && getcwd(cwd, sizeof(cwd)) != NULL)
-		len = snprintf(path, sizeof(path), "%s/%s", cwd, command_runtime_dir);
-	if (len < 0)
-		return error_set(err, ERROR_USAGE, "--runtime-dir: not a directory");
-	if ((size_t)len >= sizeof(path))
-		return error_set(err, ERROR_USAGE, "--runtime-dir: the path is too long");
+	if (command_absolute(command_runtime_dir, path) < 0)
+		return error_set(err, ERROR_USAGE, "--runtime-dir %.60s: empty, or too long", command_runtime_dir);
 	setenv("POSTERN_RUNTIME_DIR", path, 1);
 	return 0;
 }

@@ -66,15 +66,18 @@ extern const struct args_option command_output[], command_daemon[];
 #define COMMAND_IF_GENERATION(generation)                                                                              \
 	{                                                                                                              \
 		.name = "if-generation", .value = "N", .help = "fail unless this generation is in force",              \
-		.text = generation                                                                                     \
+		.parse = command_parse_number, .target = generation, .max = UINT32_MAX                                 \
 	}
+
+/* A number from option->min to option->max, in digits, into the int64_t that is the option's target. */
+int command_parse_number(const struct args_option *option, const char *value, struct error *err);
+
+/* The number of a word among those that option->words has from option->min up to, not including, option->max, into the
+ * unsigned int that is the option's target. */
+int command_parse_word(const struct args_option *option, const char *value, struct error *err);
 
 /* A point in time (cli/when.h) into the int64_t that is the option's target, in microseconds since the epoch. */
 int command_parse_time(const struct args_option *option, const char *value, struct error *err);
-
-/* The number of a word among those that word() has from first up to, not including, max. 0, or -1 with ERROR_USAGE. */
-int command_parse_word(const char *text, unsigned int first, unsigned int max, const char *(*word)(unsigned int),
-    unsigned int *ret_word, struct error *err);
 
 /* The row that messages name; NULL: none yet. */
 void command_set_row(const struct command_row *row);
@@ -82,6 +85,9 @@ void command_set_row(const struct command_row *row);
 /* What the shared options said: 0, or -1 with ERROR_USAGE. -R becomes $POSTERN_RUNTIME_DIR, made absolute, for this
  * process and those it starts. */
 int command_finish_options(struct command *command, struct error *err);
+
+/* Make a path absolute. -1 when it is empty or too long. */
+int command_absolute(const char *path, char ret_path[PATH_MAX]);
 
 /* "postern COMMAND: text" on stderr, every line of it; returns the documented exit status. */
 int command_fail(const struct error *err);

@@ -10,26 +10,31 @@
 /* A formatted cell's longest text. */
 #define TABLE_CELL_MAX 2048
 
-static void
-table_no_memory(void)
-{
-	fprintf(stderr, "postern: out of memory\n");
-	exit(1);
-}
-
 void
 table_init(struct table *table, size_t columns, const char *const *headings)
 {
 	*table = (struct table){.columns = columns};
 	if (headings != NULL)
-		for (size_t i = 0; i < columns; i++)
-			table_add(table, headings[i]);
+		table_add_cells(table, headings, columns);
 }
 
 void
 table_add(struct table *table, const char *text)
 {
 	table_add_bytes(table, text, strlen(text));
+}
+
+void
+table_add_cells(struct table *table, const char *const *cells, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		table_add(table, cells[i]);
+}
+
+void
+table_add_number(struct table *table, long long number)
+{
+	table_addf(table, "%lld", number);
 }
 
 void
@@ -42,8 +47,10 @@ table_add_bytes(struct table *table, const char *text, size_t len)
 		table->size = table->size == 0 ? 64 : table->size * 2;
 		table->cells = reallocarray(table->cells, table->size, sizeof(*table->cells));
 	}
-	if (cell == NULL || table->cells == NULL)
-		table_no_memory();
+	if (cell == NULL || table->cells == NULL) {
+		fprintf(stderr, "postern: out of memory\n");
+		exit(1);
+	}
 	escape_terminal(text, len, cell, size);
 	table->cells[table->count++] = cell;
 }

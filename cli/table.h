@@ -20,6 +20,12 @@ void table_init(struct table *table, size_t columns, const char *const *headings
 void table_add(struct table *table, const char *text);
 void table_add_bytes(struct table *table, const char *text, size_t len);
 void table_addf(struct table *table, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Several cells at once. */
+#define table_add_row(table, ...)                                                                                      \
+	table_add_cells(table, (const char *const[]){__VA_ARGS__},                                                     \
+	    sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
+void table_add_cells(struct table *table, const char *const *cells, size_t count);
+void table_add_number(struct table *table, long long number);
 /* Print and free; each line begins with indent. */
 void table_print(struct table *table, FILE *out, const char *indent);
 

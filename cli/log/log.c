@@ -26,26 +26,12 @@ static struct {
 	struct query_filter filter;
 	const char *db;
 	const char *after; /* NULL: in the order of time */
-	uint64_t lines;
+	int64_t lines;     /* -1: not said */
 	enum log_format format;
 	const struct export_format *export; /* of LOG_FORMAT_EXPORT */
 	struct export_options export_options;
-	bool lines_set, follow, colour, show_cursor;
-} options = {.export_options.ocsf = EXPORT_OCSF_1_8};
-
-static int
-log_parse_lines(const struct args_option *option, const char *text, struct error *err)
-{
-	char *end;
-	long long lines = strtoll(text, &end, 10);
-
-	(void)option;
-	if (*text == '\0' || *end != '\0' || lines < 0)
-		return error_set(err, ERROR_USAGE, "not a number of lines");
-	options.lines = (uint64_t)lines;
-	options.lines_set = true;
-	return 0;
-}
+	bool follow, colour, show_cursor;
+} options = {.lines = -1, .export_options.ocsf = EXPORT_OCSF_1_8};
 
 static int
 log_parse_output(const struct args_option *option, const char *text, struct error *err)
@@ -72,7 +58,7 @@ log_parse_ocsf(const struct args_option *option, const char *text, struct error 
 
 static const struct args_option log_options[] = {
     {'n', "lines", "N", "the last N (200; with --since and in export formats all); with --after the first N",
-	.parse = log_parse_lines},
+	.parse = command_parse_number, .target = &options.lines, .max = INT64_MAX},
     {'f', "follow", NULL, "wait for more; open connections come again at their end and with each minute's bytes",
 	.flag = &options.follow},
     {'o', "output", "FORMAT", "short, wide, json (one object a line); csv, ocsf, ecs, zeek, zeek-dns, -ssl, -http",
@@ -101,12 +87,12 @@ log_check(const struct command *command, struct error *err)
 	}
 	if (options.follow && filter->until_us != 0)
 		return command_usage(err, "--follow and --until contradict each other");
-	if (options.follow && options.after != NULL && options.lines_set)
+	if (options.follow && options.after != NULL && options.lines >= 0)
 		return command_usage(err, "--follow has no end: it excludes --after with -n");
 	if (options.after != NULL)
 		filter->last = 0;
-	else if (options.lines_set)
-		filter->last = options.lines;
+	else if (options.lines >= 0)
+		filter->last = (uint64_t)options.lines;
 	else if (filter->since_us == 0 && options.export == NULL) /* an export is complete */
 		filter->last = LOG_LAST;
 	/* A reader that continues from a cursor must neither miss nor repeat what changes meanwhile. */
@@ -140,17 +126,17 @@ log_print(const struct query_row *row, struct error *err)
 	return 0;
 }
 
-/* Prints all rows, or (max not 0) so many. 0 or -1. */
+/* Prints all rows, or (max above 0) so many. 0 or -1. */
 static int
 log_print_all(struct query *query,
-    int (*next)(struct query *query, const struct query_row **ret_row, struct error *err), uint64_t max,
+    int (*next)(struct query *query, const struct query_row **ret_row, struct error *err), int64_t max,
     struct error *err)
 {
 	const struct query_row *row;
-	uint64_t rows = 0;
+	int64_t rows = 0;
 	int rc = 0;
 
-	while ((max == 0 || rows < max) && (rc = next(query, &row, err)) == 1) {
+	while ((max <= 0 || rows < max) && (rc = next(query, &row, err)) == 1) {
 		if (log_print(row, err) < 0)
 			return -1;
 		rows++;
@@ -235,7 +221,7 @@ log_run(const struct command *command, struct error *err)
 	if (rc == 0 && options.export != NULL && options.export->begin != NULL)
 		options.export->begin(stdout);
 	/* "-n 0 -f": only what is new. */
-	if (rc == 0 && !(options.lines_set && options.lines == 0))
+	if (rc == 0 && !(options.lines == 0))
 		rc = options.after == NULL ? log_print_all(query, query_next, 0, err)
 					   : log_print_all(query, query_follow, options.lines, err);
 	if (rc == 0 && options.follow)

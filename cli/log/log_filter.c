@@ -59,28 +59,14 @@ filter_text(const struct args_option *option, const char *text, struct error *er
 	return 0;
 }
 
-/* One of a list of words; the message for another one lists them. */
 static int
 filter_word(const struct args_option *option, const char *text, struct error *err)
 {
-	static const struct {
-		enum query_field field;
-		unsigned int first, max;
-		const char *(*word)(unsigned int);
-	} lists[] = {
-	    {QUERY_FIELD_VERDICT, VERDICT_ALLOWED, VERDICT_MAX, verdict_text},
-	    {QUERY_FIELD_REASON, REASON_ALLOWED, REASON_MAX, reason_text},
-	    {QUERY_FIELD_END, END_OPEN, END_MAX, end_reason_text},
-	    {QUERY_FIELD_EVENT, EVENT_DAEMON_START, EVENT_KIND_MAX, event_kind_text},
-	};
-	unsigned int word;
-	size_t i = 0;
+	struct args_option word = *option;
+	unsigned int number;
 
-	while ((int)lists[i].field != option->field)
-		i++;
-	if (command_parse_word(text, lists[i].first, lists[i].max, lists[i].word, &word, err) < 0)
-		return -1;
-	return filter_add_range(option, word, word, err);
+	word.target = &number;
+	return command_parse_word(&word, text, err) < 0 ? -1 : filter_add_range(option, number, number, err);
 }
 
 static int
@@ -236,8 +222,10 @@ const struct args_option log_filter_options[] = {
 	.field = QUERY_FIELD_SANDBOX_ID},
     {0, "label", "KEY[=VALUE]", "of sandboxes with this label", .parse = filter_label, .field = QUERY_FIELD_LABEL},
     {0, "denied", NULL, "what was not allowed", .parse = filter_denied, .field = QUERY_FIELD_DENIED},
-    {0, "verdict", "WORD", "allowed, denied, limited, failed", .parse = filter_word, .field = QUERY_FIELD_VERDICT},
-    {0, "reason", "WORD", "no_rule, rule_deny, never_address, ...", .parse = filter_word, .field = QUERY_FIELD_REASON},
+    {0, "verdict", "WORD", "allowed, denied, limited, failed", .parse = filter_word, .field = QUERY_FIELD_VERDICT,
+	.min = VERDICT_ALLOWED, .max = VERDICT_MAX, .words = verdict_text},
+    {0, "reason", "WORD", "no_rule, rule_deny, never_address, ...", .parse = filter_word, .field = QUERY_FIELD_REASON,
+	.min = REASON_ALLOWED, .max = REASON_MAX, .words = reason_text},
     {0, "host", "HOST", "about this host; *.example.com: about hosts below it", .parse = filter_host,
 	.field = QUERY_FIELD_HOST},
     {0, "ip", "ADDRESS[/BITS]", "to this address or network; queries answered with it", .parse = filter_prefix,
@@ -247,7 +235,7 @@ const struct args_option log_filter_options[] = {
     {0, "proto", "WORD", "tcp, udp, icmp, icmp6 or a number", .parse = filter_rendered, .field = QUERY_FIELD_PROTO},
     {0, "rule", "TEXT", "decided by a rule with this in its text", .parse = filter_text, .field = QUERY_FIELD_RULE},
     {0, "end", "WORD", "that ended like this: fin, rst_origin, timeout, ...", .parse = filter_word,
-	.field = QUERY_FIELD_END},
+	.field = QUERY_FIELD_END, .min = END_OPEN, .max = END_MAX, .words = end_reason_text},
     {0, "country", "CC", "to this country", .parse = filter_country, .field = QUERY_FIELD_COUNTRY},
     {0, "asn", "N", "to this autonomous system", .parse = filter_number, .field = QUERY_FIELD_ASN},
     {0, "min-bytes", "SIZE", "that carried at least this much, both ways together: 1024, 10MiB", .parse = filter_bytes,
@@ -255,7 +243,7 @@ const struct args_option log_filter_options[] = {
     {0, "qtype", "TYPE", "queries of this type: A, HTTPS, TXT, 65", .parse = filter_rendered,
 	.field = QUERY_FIELD_QTYPE},
     {0, "event", "WORD", "events of this kind: attach, policy, mark, ...", .parse = filter_word,
-	.field = QUERY_FIELD_EVENT},
+	.field = QUERY_FIELD_EVENT, .min = EVENT_DAEMON_START, .max = EVENT_KIND_MAX, .words = event_kind_text},
     {0, "kind", "KIND", "connection, dns or event", .parse = filter_kind},
     {0, "id", "ID", "the row with this id", .parse = filter_id, .field = QUERY_FIELD_ID},
     {.help = "Where and when:"},

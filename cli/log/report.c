@@ -27,23 +27,12 @@ static struct {
 /* The result of verifying, a sentence. */
 #define REPORT_VERDICT_MAX 512
 
-static int
-report_parse_id(const struct args_option *option, const char *text, struct error *err)
-{
-	char *end;
-
-	(void)option;
-	report.options.sandbox_id = strtoll(text, &end, 10);
-	if (*end != '\0' || report.options.sandbox_id <= 0)
-		return error_set(err, ERROR_USAGE, "not a number as postern log -o json shows it");
-	return 0;
-}
-
 static const struct args_option report_command_options[] = {
     {'o', "output", "FILE", "write the page to this file (default: standard output)", .text = &report.output},
     COMMAND_TIME("since", "only from then on: 2h, 7d ago, or 2026-11-29T20:31:00Z", &report.options.since_us),
     COMMAND_TIME("until", "only before then", &report.options.until_us),
-    {0, "id", "ID", "the sandbox with this id, of several that had the name", .parse = report_parse_id},
+    {0, "id", "ID", "the sandbox with this id, of several that had the name", .parse = command_parse_number,
+	.target = &report.options.sandbox_id, .min = 1, .max = INT64_MAX},
     COMMAND_DB(&report.db),
     {0, "no-verify", NULL, "do not verify the log first, which takes long for a long one", .flag = &report.unverified},
     {0},

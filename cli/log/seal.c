@@ -6,7 +6,6 @@
 #include "cli/commands.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -49,19 +48,9 @@ seal_print(const struct seal *seal, const char *log_id, void *context)
 	s.printed = true;
 }
 
-static int
-seal_parse_since(const struct args_option *option, const char *text, struct error *err)
-{
-	char *end;
-
-	(void)option;
-	s.since = strtoll(text, &end, 10);
-	return *text != '\0' && *end == '\0' && s.since > 0 ? 0
-							    : error_set(err, ERROR_USAGE, "not the number of a seal");
-}
-
 static const struct args_option seal_options[] = {
-    {0, "since", "N", "export: seals from number N on", .parse = seal_parse_since},
+    {0, "since", "N", "export: seals from number N on", .parse = command_parse_number, .target = &s.since, .min = 1,
+	.max = INT64_MAX},
     {'f', "follow", NULL, "export: wait for more", .flag = &s.follow},
     COMMAND_DB(&s.db),
     {0},

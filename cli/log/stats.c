@@ -129,7 +129,7 @@ stats_print_totals(const struct stats *stats)
 	for (size_t i = 0; i < 2; i++) {
 		table_add(&table, i == 0 ? "connections" : "queries");
 		for (size_t j = 0; j < VERDICT_MAX; j++)
-			table_addf(&table, "%lld", (long long)counts[i][j]);
+			table_add_number(&table, counts[i][j]);
 	}
 	table_print(&table, stdout, "");
 	printf("\nbytes  out %s  in %s\nnames  %lld, %lld of them for the first time\n",
@@ -148,18 +148,18 @@ stats_print_lists(const struct stats *stats)
 	for (unsigned int i = 0; i < REASON_MAX; i++) {
 		if (stats->connection_reasons[i] == 0 && stats->query_reasons[i] == 0)
 			continue;
-		table_addf(&table, "%lld", (long long)stats->connection_reasons[i]);
-		table_addf(&table, "%lld", (long long)stats->query_reasons[i]);
+		table_add_number(&table, stats->connection_reasons[i]);
+		table_add_number(&table, stats->query_reasons[i]);
 		table_add(&table, reason_text(i));
 	}
 	putchar('\n');
 	table_print(&table, stdout, "");
 	table_init(&table, 5, domains);
 	for (size_t i = 0; i < stats->domain_count; i++) {
-		table_addf(&table, "%lld", (long long)stats->domains[i].queries);
-		table_addf(&table, "%lld", (long long)stats->domains[i].names);
+		table_add_number(&table, stats->domains[i].queries);
+		table_add_number(&table, stats->domains[i].names);
 		table_addf(&table, "%.2f", stats->domains[i].entropy);
-		table_addf(&table, "%lld", (long long)stats->domains[i].longest);
+		table_add_number(&table, stats->domains[i].longest);
 		table_add(&table, stats->domains[i].domain);
 	}
 	putchar('\n');
@@ -178,9 +178,9 @@ stats_print_series(const struct stats *stats)
 		const struct stats_step *step = &stats->steps[i];
 
 		table_addf(&table, "%.16sZ", render_time_utc(step->ts_us, text));
-		table_addf(&table, "%lld", (long long)step->connections);
-		table_addf(&table, "%lld", (long long)step->queries);
-		table_addf(&table, "%lld", (long long)step->denied);
+		table_add_number(&table, step->connections);
+		table_add_number(&table, step->queries);
+		table_add_number(&table, step->denied);
 		table_add(&table, render_bytes(step->bytes_out, bytes));
 		table_add(&table, render_bytes(step->bytes_in, bytes));
 	}

@@ -8,7 +8,6 @@
 #include "cli/commands.h"
 #include "cli/log/log_filter.h"
 #include "cli/table.h"
-#include "policy/text/quantity.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,9 +24,8 @@
 #define TOP_TEXT_MAX 2048
 
 static struct {
-	enum stats_group group;
-	enum stats_by by;
-	size_t rows;
+	unsigned int group, by; /* enum stats_group, enum stats_by */
+	int64_t rows;
 	bool watch;
 } options = {.rows = TOP_ROWS};
 
@@ -37,45 +35,13 @@ struct top_output {
 	json_t *rows; /* NULL: a table */
 };
 
-static int
-top_parse_by(const struct args_option *option, const char *text, struct error *err)
-{
-	unsigned int word = options.by;
-	int rc = command_parse_word(text, 0, STATS_BY_MAX, stats_by_text, &word, err);
-
-	(void)option;
-	options.by = (enum stats_by)word;
-	return rc;
-}
-
-static int
-top_parse_group(const struct args_option *option, const char *text, struct error *err)
-{
-	unsigned int word = options.group;
-	int rc = command_parse_word(text, 0, STATS_GROUP_MAX, stats_group_text, &word, err);
-
-	(void)option;
-	options.group = (enum stats_group)word;
-	return rc;
-}
-
-static int
-top_parse_lines(const struct args_option *option, const char *text, struct error *err)
-{
-	uint64_t rows;
-
-	(void)option;
-	if (!quantity_parse_count(text, strlen(text), TOP_ROWS_MAX, &rows) || rows == 0)
-		return error_set(err, ERROR_USAGE, "not a number from 1 to %d", TOP_ROWS_MAX);
-	options.rows = (size_t)rows;
-	return 0;
-}
-
 static const struct args_option top_options[] = {
-    {0, "by", "WORD", "bytes, connections, denied or queries: the order", .parse = top_parse_by},
+    {0, "by", "WORD", "bytes, connections, denied or queries: the order", .parse = command_parse_word,
+	.target = &options.by, .max = STATS_BY_MAX, .words = stats_by_text},
     {0, "group", "WORD", "name, domain, ip, port, sandbox, rule, reason, country or asn: one line each",
-	.parse = top_parse_group},
-    {'n', "lines", "N", "so many (20)", .parse = top_parse_lines},
+	.parse = command_parse_word, .target = &options.group, .max = STATS_GROUP_MAX, .words = stats_group_text},
+    {'n', "lines", "N", "so many (20)", .parse = command_parse_number, .target = &options.rows, .min = 1,
+	.max = TOP_ROWS_MAX},
     {'w', "watch", NULL, "again every 2 seconds", .flag = &options.watch},
     {0},
 };
@@ -115,9 +81,9 @@ top_take(const struct stats_row *row, void *context)
 		top_take_json(output, row);
 		return;
 	}
-	table_addf(&output->table, "%lld", (long long)row->connections);
-	table_addf(&output->table, "%lld", (long long)row->queries);
-	table_addf(&output->table, "%lld", (long long)row->denied);
+	table_add_number(&output->table, row->connections);
+	table_add_number(&output->table, row->queries);
+	table_add_number(&output->table, row->denied);
 	table_add(&output->table, render_bytes(row->bytes_out, bytes));
 	table_add(&output->table, render_bytes(row->bytes_in, bytes));
 	if (row->key.len == 0)
@@ -145,7 +111,8 @@ top_show(const struct command *command, const char *db, const struct query_filte
 	table_init(&output.table, sizeof(headings) / sizeof(headings[0]), headings);
 	rc = query_start(query, filter, err);
 	if (rc == 0)
-		rc = stats_top(query, options.group, options.by, options.rows, top_take, &output, err);
+		rc = stats_top(query, (enum stats_group)options.group, (enum stats_by)options.by, (size_t)options.rows,
+		    top_take, &output, err);
 	query_close(query);
 	if (rc == 0 && options.watch)
 		fputs("\x1b[H\x1b[2J", stdout);

@@ -84,72 +84,43 @@ verify_set(struct error *err)
 }
 
 static json_t *
-verify_faults_json(const struct verify_result *result)
+verify_json(const struct verify_result *result)
 {
-	json_t *faults = json_object();
+	const struct verify_finding *first = &result->first;
+	const struct seal *newest = &result->newest;
+	json_t *rows = json_object(), *faults = json_object(), *seal = json_null(), *json;
+	char when[40], text[24];
 
+	for (unsigned int i = 1; i < CHAIN_TABLE_MAX; i++)
+		json_object_set_new(rows, chain_table_name(i), json_integer((json_int_t)result->rows[i]));
 	for (unsigned int i = 0; i < VERIFY_FAULT_MAX; i++)
 		if (result->faults[i] > 0)
 			json_object_set_new(faults, verify_fault_text((enum verify_fault)i),
 			    json_integer((json_int_t)result->faults[i]));
-	return faults;
-}
-
-static json_t *
-verify_rows_json(const struct verify_result *result)
-{
-	json_t *rows = json_object();
-
-	for (unsigned int i = 1; i < CHAIN_TABLE_MAX; i++)
-		json_object_set_new(rows, chain_table_name(i), json_integer((json_int_t)result->rows[i]));
-	return rows;
-}
-
-static json_t *
-verify_first_json(const struct verify_result *result)
-{
-	const struct verify_finding *first = &result->first;
-	json_t *json = json_pack("{s:s, s:I, s:s}", "fault", verify_fault_text(first->fault), "seq",
-	    (json_int_t)first->seq, "text", first->text);
-	char id[24];
-
-	if (first->table == 0)
-		return json;
-	snprintf(id, sizeof(id), "%016" PRIx64, (uint64_t)first->id);
-	json_object_set_new(json, "table", json_string(chain_table_name(first->table)));
-	json_object_set_new(json, "id", json_string(id));
-	return json;
-}
-
-static json_t *
-verify_seal_json(const struct seal *seal)
-{
-	char when[40], key[16];
-
-	if (seal->n == 0)
-		return json_null();
-	snprintf(key, sizeof(key), "%08x", seal->key_id);
-	return json_pack("{s:I, s:I, s:s, s:s}", "n", (json_int_t)seal->n, "last_seq", (json_int_t)seal->last_seq,
-	    "time", render_time_utc(seal->ts_us, when), "key", key);
-}
-
-static json_t *
-verify_json(const struct verify_result *result)
-{
-	json_t *json = json_pack("{s:b, s:s, s:b, s:I, s:I, s:I, s:o, s:I, s:I, s:o}", "ok", result->fault_count == 0,
-	    "log_id", result->log_id, "key_pinned", result->pinned, "from_seq", (json_int_t)result->from_seq,
-	    "pruned_through", (json_int_t)result->pruned_through, "seals", (json_int_t)result->seals, "newest_seal",
-	    verify_seal_json(&result->newest), "links", (json_int_t)result->links, "links_unsealed",
-	    (json_int_t)result->unsealed, "rows", verify_rows_json(result));
-
-	json_object_update_new(json,
-	    json_pack("{s:{s:I, s:I}, s:{s:I, s:I, s:I}, s:I, s:O, s:I, s:o}", "seals_elsewhere", "matched",
+	snprintf(text, sizeof(text), "%08x", newest->key_id);
+	if (newest->n != 0)
+		seal = json_pack("{s:I, s:I, s:s, s:s}", "n", (json_int_t)newest->n, "last_seq",
+		    (json_int_t)newest->last_seq, "time", render_time_utc(newest->ts_us, when), "key", text);
+	json =
+	    json_pack("{s:b, s:s, s:b, s:I, s:I, s:I, s:o, s:I, s:I, s:o, s:{s:I, s:I}, s:{s:I, s:I, s:I}, s:I, s:O, "
+		      "s:I, s:o}",
+		"ok", result->fault_count == 0, "log_id", result->log_id, "key_pinned", result->pinned, "from_seq",
+		(json_int_t)result->from_seq, "pruned_through", (json_int_t)result->pruned_through, "seals",
+		(json_int_t)result->seals, "newest_seal", seal, "links", (json_int_t)result->links, "links_unsealed",
+		(json_int_t)result->unsealed, "rows", rows, "seals_elsewhere", "matched",
 		(json_int_t)result->notes_matched, "of_other_logs", (json_int_t)result->notes_of_others, "accounts",
 		"add_up", (json_int_t)result->accounts, "of_dropped_records", (json_int_t)result->accounts_pruned,
 		"left_out", (json_int_t)result->accounts_left_out, "gap_count", (json_int_t)result->gaps, "gaps",
-		v.gaps, "fault_count", (json_int_t)result->fault_count, "faults", verify_faults_json(result)));
-	if (result->fault_count > 0)
-		json_object_set_new(json, "first", verify_first_json(result));
+		v.gaps, "fault_count", (json_int_t)result->fault_count, "faults", faults);
+	if (result->fault_count == 0)
+		return json;
+	json_object_set_new(json, "first",
+	    json_pack("{s:s, s:I, s:s}", "fault", verify_fault_text(first->fault), "seq", (json_int_t)first->seq,
+		"text", first->text));
+	snprintf(text, sizeof(text), "%016" PRIx64, (uint64_t)first->id);
+	if (first->table != 0)
+		json_object_update_new(json_object_get(json, "first"),
+		    json_pack("{s:s, s:s}", "table", chain_table_name(first->table), "id", text));
 	return json;
 }
 
@@ -171,31 +142,6 @@ verify_print_seals(const struct verify_result *result)
 	if (result->from_seq > 0)
 		printf(", from number %lld on", (long long)result->from_seq + 1);
 	printf("\n");
-}
-
-static void
-verify_print_accounts(const struct verify_result *result)
-{
-	if (result->accounts + result->accounts_pruned + result->accounts_left_out == 0)
-		return;
-	printf("accounts   %" PRIu64 " add up", result->accounts);
-	if (result->accounts_pruned > 0)
-		printf("; %" PRIu64 " not checked: records of their sandboxes were dropped", result->accounts_pruned);
-	if (result->accounts_left_out > 0)
-		printf("; %" PRIu64 " not checked: too many", result->accounts_left_out);
-	printf("\n");
-}
-
-static void
-verify_print_gaps(const json_t *gaps, uint64_t count)
-{
-	json_t *gap;
-	size_t i;
-
-	json_array_foreach(gaps, i, gap) printf("gap        %s %s %s\n", command_text(gap, "time"),
-	    command_text(gap, "event"), command_text(gap, "detail"));
-	if (count > json_array_size(gaps))
-		printf("gap        and %" PRIu64 " more\n", count - json_array_size(gaps));
 }
 
 static void
@@ -222,6 +168,10 @@ verify_print_faults(const struct verify_result *result)
 static void
 verify_print_text(const struct verify_result *result)
 {
+	uint64_t gaps = json_array_size(v.gaps);
+	json_t *gap;
+	size_t at;
+
 	printf("log        %s, %s\n", result->log_id, v.db);
 	verify_print_seals(result);
 	printf("rows       ");
@@ -230,12 +180,23 @@ verify_print_text(const struct verify_result *result)
 	printf("\n");
 	if (result->pruned_through > 0)
 		printf("dropped    up to number %lld\n", (long long)result->pruned_through);
-	verify_print_accounts(result);
+	if (result->accounts + result->accounts_pruned + result->accounts_left_out > 0) {
+		printf("accounts   %" PRIu64 " add up", result->accounts);
+		if (result->accounts_pruned > 0)
+			printf("; %" PRIu64 " not checked: records of their sandboxes were dropped",
+			    result->accounts_pruned);
+		if (result->accounts_left_out > 0)
+			printf("; %" PRIu64 " not checked: too many", result->accounts_left_out);
+		printf("\n");
+	}
 	if (v.options.note_count > 0)
 		printf("elsewhere  %" PRIu64 " seals taken elsewhere are here as they were; %" PRIu64
 		       " are of other logs\n",
 		    result->notes_matched, result->notes_of_others);
-	verify_print_gaps(v.gaps, result->gaps);
+	json_array_foreach(v.gaps, at, gap) printf("gap        %s %s %s\n", command_text(gap, "time"),
+	    command_text(gap, "event"), command_text(gap, "detail"));
+	if (result->gaps > gaps)
+		printf("gap        and %" PRIu64 " more\n", result->gaps - gaps);
 	if (!result->pinned)
 		printf(
 		    "key        not pinned: trusting the key in the file; take it elsewhere and name it with --key\n");

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/log/verify_input.h"
 
+#include "cli/input.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,42 +13,6 @@
 #define INPUT_NOTE "postern-audit/"
 /* A file of keys is small. */
 #define INPUT_KEYS_MAX (64 << 10)
-
-/* A whole file, with a NUL behind it; the caller frees it. */
-static char *
-input_read(const char *path, size_t max, size_t *ret_len, struct error *err)
-{
-	FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
-	size_t size = 64 << 10, len = 0, got = 1;
-	char *text = NULL, *larger;
-
-	if (file == NULL) {
-		error_sys(err, errno, "%s", path);
-		return NULL;
-	}
-	while (got > 0 && len <= max) {
-		if (text == NULL || size - len < 2) {
-			size *= 2;
-			larger = realloc(text, size);
-			if (larger == NULL)
-				break;
-			text = larger;
-		}
-		got = fread(text + len, 1, size - len - 1, file);
-		len += got;
-	}
-	if (got > 0 || ferror(file)) {
-		error_set(err, ERROR_SYSTEM, "%s cannot be read, or is longer than %zu bytes", path, max);
-		free(text);
-		text = NULL;
-	} else {
-		text[len] = '\0';
-		*ret_len = len;
-	}
-	if (file != stdin)
-		fclose(file);
-	return text;
-}
 
 static int
 input_add_key(const char *line, struct seal_key keys[VERIFY_KEYS_MAX], size_t *count, struct error *err)

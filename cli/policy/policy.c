@@ -144,7 +144,7 @@ const struct command_row policy_show = {
     .run = policy_run_show,
 };
 
-static const char *policy_if_generation;
+static int64_t policy_if_generation = -1;
 static bool policy_dry_run;
 static const struct args_option policy_apply_options[] = {
     {0, "dry-run", NULL, "only show what would change and which connections would be cut", .flag = &policy_dry_run},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/policy/policy_text.h"
 
+#include "cli/input.h"
 #include "policy/text/policy.h"
 
 #include <errno.h>
@@ -8,84 +9,41 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the daemon keeps of a file's name. */
+/* The daemon keeps this much of a file's name. */
 #define POLICY_TEXT_NAME_MAX 99
-
-static int
-policy_text_load(FILE *file, const char *path, char **ret_text, size_t *ret_len, struct error *err)
-{
-	size_t size = 65536, len = 0;
-	char *text = malloc(size);
-
-	while (text != NULL) {
-		char *larger;
-
-		len += fread(text + len, 1, size - len, file);
-		if (len < size)
-			break;
-		larger = len > POLICY_FILE_MAX ? NULL : realloc(text, size *= 2);
-		if (larger == NULL)
-			free(text);
-		text = larger;
-	}
-	if (text == NULL)
-		return error_set(err, ERROR_POLICY, "%s: larger than %u bytes", path, POLICY_FILE_MAX);
-	if (ferror(file)) {
-		free(text);
-		return error_sys(err, errno, "%s", path);
-	}
-	*ret_text = text;
-	*ret_len = len;
-	return 0;
-}
-
-static int
-policy_text_check(const char *text, size_t len, const char *path, json_t *request, struct error *err)
-{
-	const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
-	size_t name_len = strlen(name);
-	struct policy policy;
-	json_t *value;
-
-	if (policy_parse(text, len, path, &policy, err) < 0)
-		return -1;
-	policy_free(&policy);
-	value = json_stringn(text, len);
-	if (value == NULL || memchr(text, '\0', len) != NULL) {
-		json_decref(value);
-		return error_set(err, ERROR_POLICY, "%s: not UTF-8 text", path);
-	}
-	json_object_set_new(request, "policy", value);
-	if (name_len > POLICY_TEXT_NAME_MAX)
-		name += name_len - POLICY_TEXT_NAME_MAX;
-	value = json_string(name);
-	if (value != NULL) /* a name in another encoding is left out */
-		json_object_set_new(request, "policy_file", value);
-	return 0;
-}
 
 int
 policy_text_read(const char *path, json_t *request, struct error *err)
 {
-	bool standard = strcmp(path, "-") == 0;
-	FILE *file = standard ? stdin : fopen(path, "re");
-	const char *shown = standard ? "stdin" : path;
-	char *text = NULL;
-	size_t len = 0;
-	int rc;
+	const char *shown = strcmp(path, "-") == 0 ? "stdin" : path, *slash = strrchr(shown, '/');
+	const char *name = slash == NULL ? shown : slash + 1;
+	struct policy policy;
+	json_t *value;
+	size_t len;
+	char *text = input_read(path, POLICY_FILE_MAX, &len, err);
 
-	if (file == NULL && (errno == ENOENT || errno == ENOTDIR))
+	if (text == NULL && (err->sys_errno == ENOENT || err->sys_errno == ENOTDIR))
 		return error_set(err, ERROR_NOT_FOUND, "no policy file %s", path);
-	if (file == NULL)
-		return error_sys(err, errno, "%s", path);
-	rc = policy_text_load(file, shown, &text, &len, err);
-	if (!standard)
-		fclose(file);
-	if (rc < 0)
+	if (text == NULL && err->code == ERROR_LIMIT)
+		err->code = ERROR_POLICY;
+	if (text == NULL)
 		return -1;
-	rc = policy_text_check(text, len, shown, request, err);
+	if (policy_parse(text, len, shown, &policy, err) < 0) {
+		free(text);
+		return -1;
+	}
+	policy_free(&policy);
+	value = memchr(text, '\0', len) != NULL ? NULL : json_stringn(text, len);
 	free(text);
-	return rc;
+	if (value == NULL)
+		return error_set(err, ERROR_POLICY, "%s: not UTF-8 text", shown);
+	json_object_set_new(request, "policy", value);
+	if (strlen(name) > POLICY_TEXT_NAME_MAX)
+		name += strlen(name) - POLICY_TEXT_NAME_MAX;
+	value = json_string(name);
+	if (value != NULL) /* a name in another encoding is left out */
+		json_object_set_new(request, "policy_file", value);
+	return 0;
 }
 
 int

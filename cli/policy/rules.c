@@ -12,11 +12,11 @@
 #include <string.h>
 
 static struct {
-	uint32_t for_s;            /* 0: no end */
-	int64_t uses;              /* 0: any number */
-	const char *if_generation; /* as typed; NULL: any */
-	bool allow, deny;          /* revoke: only such rules */
-} rules;
+	uint32_t for_s;        /* 0: no end */
+	int64_t uses;          /* 0: any number */
+	int64_t if_generation; /* -1: any */
+	bool allow, deny;      /* revoke: only such rules */
+} rules = {.if_generation = -1};
 
 static int
 rules_parse_for(const struct args_option *option, const char *value, struct error *err)
@@ -27,18 +27,6 @@ rules_parse_for(const struct args_option *option, const char *value, struct erro
 	return 0;
 }
 
-static int
-rules_parse_uses(const struct args_option *option, const char *value, struct error *err)
-{
-	char *end;
-
-	(void)option;
-	rules.uses = strtoll(value, &end, 10);
-	if (*value < '0' || *value > '9' || *end != '\0' || rules.uses < 1 || rules.uses > RULE_USES_MAX)
-		return error_set(err, ERROR_USAGE, "not a number from 1 to %d", RULE_USES_MAX);
-	return 0;
-}
-
 static const struct args_option rules_options[] = {
     {0, "for", "DURATION", "only for so long: 30s, 10m, 2h, 7d; then connections that need it are cut",
 	.parse = rules_parse_for},
@@ -46,7 +34,8 @@ static const struct args_option rules_options[] = {
     {0},
 };
 static const struct args_option rules_allow_options[] = {
-    {0, "uses", "N", "only for so many connections", .parse = rules_parse_uses},
+    {0, "uses", "N", "only for so many connections", .parse = command_parse_number, .target = &rules.uses, .min = 1,
+	.max = RULE_USES_MAX},
     {0},
 };
 static const struct args_option rules_revoke_options[] = {
@@ -75,33 +64,15 @@ rules_print(const json_t *answer)
 	    preview ? "would be cut; nothing was changed" : "cut");
 }
 
-static int
-rules_if_generation(const char *text, json_t *request, struct error *err)
-{
-	char *end;
-	long long generation;
-
-	if (text == NULL)
-		return 0;
-	generation = strtoll(text, &end, 10);
-	if (text[0] < '0' || text[0] > '9' || *end != '\0' || generation > UINT32_MAX)
-		return error_set(err, ERROR_USAGE,
-		    "--if-generation %.60s: not a generation; postern show prints the one in force", text);
-	json_object_set_new(request, "if_generation", json_integer(generation));
-	return 0;
-}
-
 int
 rules_request(const struct command *command, const char *method, const char *suffix, json_t *request_own,
-    const char *if_generation, struct error *err)
+    int64_t if_generation, struct error *err)
 {
 	json_t *answer, *warning, *warnings;
 	size_t i;
 
-	if (rules_if_generation(if_generation, request_own, err) < 0) {
-		json_decref(request_own);
-		return -1;
-	}
+	if (if_generation >= 0)
+		json_object_set_new(request_own, "if_generation", json_integer(if_generation));
 	if (client_sandbox(method, command->operands.items[0], suffix, request_own, &answer, err) < 0)
 		return -1;
 	warnings = json_incref(json_object_get(answer, "warnings"));

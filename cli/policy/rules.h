@@ -5,9 +5,9 @@
 
 #include "cli/command.h"
 
-/* Send the request about the first operand, a sandbox, and print the answer. if_generation: as typed; NULL: any. Takes
+/* Send the request about the first operand, a sandbox, and print the answer. if_generation: -1 for any. Takes
  * the request. 0, or -1 with *err. */
 int rules_request(const struct command *command, const char *method, const char *suffix, json_t *request_own,
-    const char *if_generation, struct error *err);
+    int64_t if_generation, struct error *err);
 
 #endif

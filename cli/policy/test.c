@@ -28,9 +28,8 @@ test_print(const json_t *answer)
 	table_init(&table, 3, NULL);
 	json_array_foreach(json_object_get(answer, "steps"), i, step)
 	{
-		table_add(&table, command_text(step, "step"));
-		table_add(&table, command_text(step, "result"));
-		table_add(&table, command_text(step, "text"));
+		table_add_row(
+		    &table, command_text(step, "step"), command_text(step, "result"), command_text(step, "text"));
 	}
 	table_print(&table, stdout, "");
 	table_init(&table, 1, NULL);

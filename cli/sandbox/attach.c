@@ -17,7 +17,8 @@
 
 static struct {
 	bool tap;
-	const char *tap_name, *netns, *pid, *owner, *ifname;
+	const char *tap_name, *netns, *owner, *ifname;
+	int64_t pid; /* 0: none */
 	const char *guest_ip, *gateway_ip, *guest_ip6, *gateway_ip6, *mac, *policy, *parent;
 	struct args_list allow, deny, labels;
 } attach;
@@ -27,7 +28,8 @@ static const struct args_option attach_options[] = {
 	.text = &attach.tap_name},
     {'n', "netns", "PATH", "a container's network namespace, by path or by its name in /run/netns",
 	.text = &attach.netns},
-    {'p', "pid", "PID", "a container's network namespace, by a process in it", .text = &attach.pid},
+    {'p', "pid", "PID", "a container's network namespace, by a process in it", .parse = command_parse_number,
+	.target = &attach.pid, .min = 1, .max = INT_MAX},
     {0, "ifname", "IFNAME", "name of the device (tap0; in a container eth0)", .text = &attach.ifname},
     {0, "owner", "USER[:GROUP]", "who may open the TAP, besides root", .text = &attach.owner},
     COMMAND_POLICY(&attach.policy),
@@ -87,43 +89,24 @@ attach_owner(const char *text, json_t *request, struct error *err)
 	return 0;
 }
 
-/* A path, or the name of a namespace as `ip netns` has them. */
-static int
-attach_netns(const char *text, json_t *request, struct error *err)
-{
-	char path[PATH_MAX], cwd[PATH_MAX / 2];
-	int len;
-
-	if (text[0] == '/')
-		len = snprintf(path, sizeof(path), "%s", text);
-	else if (strchr(text, '/') == NULL)
-		len = snprintf(path, sizeof(path), "/run/netns/%s", text);
-	else if (getcwd(cwd, sizeof(cwd)) != NULL)
-		len = snprintf(path, sizeof(path), "%s/%s", cwd, text);
-	else
-		return error_sys(err, errno, "--netns %.100s", text);
-	if (len < 0 || (size_t)len >= sizeof(path))
-		return error_set(err, ERROR_USAGE, "--netns: path too long");
-	json_object_set_new(request, "netns", json_string(path));
-	return 0;
-}
-
 static int
 attach_kind(json_t *request, struct error *err)
 {
-	unsigned long pid;
-	bool tap = attach.netns == NULL && attach.pid == NULL;
+	bool tap = attach.netns == NULL && attach.pid == 0;
+	char path[PATH_MAX], named[PATH_MAX];
 
-	if (attach.tap + (attach.netns != NULL) + (attach.pid != NULL) > 1)
+	if (attach.tap + (attach.netns != NULL) + (attach.pid != 0) > 1)
 		return command_usage(err, "--tap, --netns and --pid exclude each other");
 	json_object_set_new(request, "kind", json_string(tap ? "tap" : "netns"));
-	if (attach.netns != NULL)
-		return attach_netns(attach.netns, request, err);
-	if (attach.pid == NULL)
+	if (attach.pid != 0)
+		json_object_set_new(request, "pid", json_integer(attach.pid));
+	if (attach.netns == NULL)
 		return 0;
-	if (!attach_number(attach.pid, INT_MAX, &pid) || pid == 0)
-		return error_set(err, ERROR_USAGE, "--pid %.100s: not a process number", attach.pid);
-	json_object_set_new(request, "pid", json_integer((json_int_t)pid));
+	/* A path, or a name as `ip netns` has them. */
+	snprintf(named, sizeof(named), "/run/netns/%.*s", PATH_MAX - 16, attach.netns);
+	if (command_absolute(strchr(attach.netns, '/') == NULL ? named : attach.netns, path) < 0)
+		return error_set(err, ERROR_USAGE, "--netns: the path is too long");
+	json_object_set_new(request, "netns", json_string(path));
 	return 0;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/sandbox/doctor.h"
 
+#include "cli/sandbox/userns.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -13,36 +15,6 @@
 #define CAPTURE_NO_NAMESPACE 126
 #define CAPTURE_NO_PROGRAM 127
 
-static bool
-capture_write(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool good = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-	if (fd >= 0)
-		close(fd);
-	return good;
-}
-
-/* Become root of a user namespace. */
-static bool
-capture_become_root(void)
-{
-	char map[64];
-	uid_t uid = geteuid();
-	gid_t gid = getegid();
-
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS) < 0)
-		return false;
-	if (!capture_write("/proc/self/setgroups", "deny"))
-		return false;
-	snprintf(map, sizeof(map), "0 %u 1", uid);
-	if (!capture_write("/proc/self/uid_map", map))
-		return false;
-	snprintf(map, sizeof(map), "0 %u 1", gid);
-	return capture_write("/proc/self/gid_map", map);
-}
-
 static void
 capture_child(const char *const *argv, bool as_root, int out_fd)
 {
@@ -51,10 +23,11 @@ capture_child(const char *const *argv, bool as_root, int out_fd)
 		const char *const *from;
 		char *const *to;
 	} words = {.from = argv};
+	const char *what;
 
 	if (dup2(out_fd, STDOUT_FILENO) < 0 || dup2(out_fd, STDERR_FILENO) < 0)
 		_exit(CAPTURE_NO_PROGRAM);
-	if (as_root && geteuid() != 0 && !capture_become_root())
+	if (as_root && geteuid() != 0 && userns_enter(CLONE_NEWNET | CLONE_NEWNS, 0, 0, &what) < 0)
 		_exit(CAPTURE_NO_NAMESPACE);
 	execv(argv[0], words.to);
 	_exit(CAPTURE_NO_PROGRAM);

@@ -4,14 +4,13 @@
 #include "base/paths.h"
 #include "cli/client.h"
 #include "cli/command.h"
+#include "cli/sandbox/run_daemon.h"
 #include "policy/names/addr.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <libgen.h>
-#include <limits.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -73,36 +72,14 @@ doctor_check_daemon(struct doctor *doctor)
 	json_decref(answer);
 }
 
-/* Beside this program (a build folder), or where it is installed. */
-static bool
-doctor_find_daemon(char ret_path[PATH_MAX])
-{
-	static const char *const places[] = {"/usr/sbin/posternd", "/usr/local/sbin/posternd"};
-	char self[PATH_MAX];
-	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	if (len > 0) {
-		self[len] = '\0';
-		snprintf(ret_path, PATH_MAX, "%.4000s/posternd", dirname(self));
-		if (access(ret_path, X_OK) == 0)
-			return true;
-	}
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		snprintf(ret_path, PATH_MAX, "%s", places[i]);
-		if (access(ret_path, X_OK) == 0)
-			return true;
-	}
-	return false;
-}
-
 void
 doctor_check_kernel(struct doctor *doctor)
 {
-	char path[PATH_MAX], output[DOCTOR_OUTPUT_MAX];
-	const char *argv[] = {path, "--probe", NULL};
+	char output[DOCTOR_OUTPUT_MAX];
+	const char *argv[] = {run_daemon_path(), "--probe", NULL};
 	int status;
 
-	if (!doctor_find_daemon(path)) {
+	if (argv[0] == NULL) {
 		doctor_check_add(doctor, DOCTOR_FAIL, "kernel", "install it, or run the postern that lies beside it",
 		    "posternd is not found, so the kernel cannot be tried");
 		return;

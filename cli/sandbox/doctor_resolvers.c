@@ -19,29 +19,13 @@
 #define DOCTOR_RESOLVER_MS 2000
 #define DOCTOR_REMEDY "mend it, or name others with posternd --resolver ADDR[:PORT]"
 
-static socklen_t
-doctor_sockaddr(const struct addr *addr, uint16_t port, struct sockaddr_storage *ret_sockaddr)
-{
-	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_port = htons(port)};
-	struct sockaddr_in6 sin6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
-
-	if (addr->family == 4) {
-		memcpy(&sin.sin_addr, addr->bytes, sizeof(sin.sin_addr));
-		memcpy(ret_sockaddr, &sin, sizeof(sin));
-		return sizeof(sin);
-	}
-	memcpy(&sin6.sin6_addr, addr->bytes, sizeof(sin6.sin6_addr));
-	memcpy(ret_sockaddr, &sin6, sizeof(sin6));
-	return sizeof(sin6);
-}
-
 bool
 doctor_resolvers_answers(const struct addr *addr, uint16_t port, int timeout_ms)
 {
 	/* RFC 1035, 4.1: id, recursion desired, one question: ". NS IN". */
 	static const uint8_t query[] = {'p', 'o', 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1};
 	struct sockaddr_storage to = {0};
-	socklen_t len = doctor_sockaddr(addr, port, &to);
+	socklen_t len = addr_to_sockaddr(addr, port, &to);
 	int fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct pollfd wait = {.fd = fd, .events = POLLIN};
 	uint8_t answer[512];

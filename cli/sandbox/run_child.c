@@ -12,6 +12,7 @@
 #include "cli/sandbox/run_child.h"
 
 #include "cli/sandbox/run_sockets.h"
+#include "cli/sandbox/userns.h"
 
 #include <cap-ng.h>
 #include <errno.h>
@@ -46,32 +47,15 @@ run_fail(int ready_fd, const char *what)
 	_exit(126);
 }
 
-static int
-run_write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : write(fd, text, strlen(text));
-
-	if (fd >= 0)
-		close(fd);
-	return n == (ssize_t)strlen(text) ? 0 : -1;
-}
-
 static void
 run_own_userns(int ready_fd)
 {
-	char map[64];
-	uid_t uid = geteuid();
-	gid_t gid = getegid();
+	const char *what;
+	int rc = userns_enter(0, geteuid(), getegid(), &what);
 
-	if (unshare(CLONE_NEWUSER) < 0)
-		run_fail(ready_fd, "user namespace");
-	snprintf(map, sizeof(map), "%u %u 1", uid, uid);
-	if (run_write_file("/proc/self/setgroups", "deny") < 0 || run_write_file("/proc/self/uid_map", map) < 0)
-		run_fail(ready_fd, "user namespace: uid map");
-	snprintf(map, sizeof(map), "%u %u 1", gid, gid);
-	if (run_write_file("/proc/self/gid_map", map) < 0)
-		run_fail(ready_fd, "user namespace: gid map");
+	errno = -rc;
+	if (rc < 0)
+		run_fail(ready_fd, what);
 }
 
 static void
@@ -149,22 +133,7 @@ run_pass_signals_to(pid_t pid)
 	sigaction(SIGHUP, &action, NULL);
 }
 
-static void
-run_default_signals(void)
-{
-	signal(SIGINT, SIG_DFL);
-	signal(SIGTERM, SIG_DFL);
-	signal(SIGHUP, SIG_DFL);
-	signal(SIGPIPE, SIG_DFL);
-}
-
-static int
-run_status(int wait_status)
-{
-	return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
-}
-
-/* Wait for pid and reap all others on the way. */
+/* Waits for pid, reaping all others on the way: its status as a shell gives it. */
 static int
 run_wait(pid_t pid)
 {
@@ -174,7 +143,7 @@ run_wait(pid_t pid)
 	for (;;) {
 		ended = waitpid(-1, &status, 0);
 		if (ended == pid)
-			return run_status(status);
+			return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 		if (ended < 0 && errno != EINTR)
 			return 126;
 	}
@@ -183,7 +152,10 @@ run_wait(pid_t pid)
 static void
 run_exec(char **argv)
 {
-	run_default_signals();
+	static const int passed[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+
+	for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
+		signal(passed[i], SIG_DFL);
 	execvp(argv[0], argv);
 	fprintf(stderr, "postern run: %s: %s\n", argv[0], strerror(errno));
 	_exit(errno == ENOENT ? 127 : 126);

@@ -21,26 +21,26 @@
 /* It answers in a fraction of a second; a cold, busy machine gets this long. */
 #define RUN_DAEMON_WAIT_MS 15000
 #define RUN_DAEMON_STEP_MS 20
-/* Users of a daemon that was never installed: any three that nobody has. */
+/* Users of a daemon that was never installed: any three that no account has. */
 #define RUN_DAEMON_UID_FIRST 61185
 
-/* Path of the posternd that belongs to this postern; static storage, or NULL. */
-static const char *
+const char *
 run_daemon_path(void)
 {
 	static char path[PATH_MAX + 16];
+	static const char *const places[] = {"/usr/sbin/posternd", "/usr/local/sbin/posternd"};
 	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
-	char *slash;
 
 	if (n > 0) {
 		path[n] = '\0';
-		slash = strrchr(path, '/');
-		snprintf(slash + 1, 16, "posternd");
+		snprintf(strrchr(path, '/') + 1, 16, "posternd");
 		if (access(path, X_OK) == 0)
 			return path;
 	}
-	snprintf(path, sizeof(path), "/usr/sbin/posternd");
-	return access(path, X_OK) == 0 ? path : NULL;
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if (access(places[i], X_OK) == 0)
+			return places[i];
+	return NULL;
 }
 
 /* In the background process: become posternd. */
@@ -137,7 +137,7 @@ run_daemon_start(const char *log_path, struct error *err)
 
 	if (path == NULL)
 		return error_set(err, ERROR_UNREACHABLE,
-		    "no daemon answers, and posternd is neither beside postern nor in /usr/sbin");
+		    "no daemon answers, and posternd is neither beside postern nor in /usr/sbin or /usr/local/sbin");
 	run_daemon_make_parents(log_path);
 	log_fd = open(log_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (log_fd < 0)

@@ -5,7 +5,10 @@
 
 #include "base/error.h"
 
-/* Start posternd (beside this program, else from PATH's system folders) in the background with --exit-idle and wait
+/* The posternd beside this program, else the installed one; NULL: there is none. Static storage. */
+const char *run_daemon_path(void);
+
+/* Start posternd in the background with --exit-idle and wait
  * until it answers. Its messages go to log_path. 0, or -1 with the end of what it said. */
 int run_daemon_start(const char *log_path, struct error *err);
 

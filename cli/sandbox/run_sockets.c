@@ -13,20 +13,13 @@
 #include <errno.h>
 #include <linux/net.h>
 #include <seccomp.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
 
 /* The kernel looks at the lower half of the argument only; so does the comparison. */
 #define RUN_SOCKETS_FAMILY_MASK 0xffffffffu
 
-static bool
-run_sockets_family_allowed(int family)
-{
-	return family == AF_UNIX || family == AF_INET || family == AF_INET6 || family == AF_NETLINK;
-}
-
-/* Each family that there is by itself, since a rule compares an argument once; and those that there will be. */
+/* One rule for each family, since a rule compares an argument once; and one for those of later kernels. */
 static int
 run_sockets_add_families(scmp_filter_ctx filter)
 {
@@ -34,7 +27,7 @@ run_sockets_add_families(scmp_filter_ctx filter)
 	    seccomp_rule_add(filter, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_GE, AF_MAX));
 
 	for (int family = 0; rc == 0 && family < AF_MAX; family++)
-		if (!run_sockets_family_allowed(family))
+		if (family != AF_UNIX && family != AF_INET && family != AF_INET6 && family != AF_NETLINK)
 			rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
 			    SCMP_A0(SCMP_CMP_MASKED_EQ, RUN_SOCKETS_FAMILY_MASK, (scmp_datum_t)family));
 	return rc;
@@ -59,10 +52,11 @@ run_sockets_add_architectures(scmp_filter_ctx filter)
 	return rc;
 }
 
-static int
-run_sockets_fill(scmp_filter_ctx filter)
+int
+run_sockets_confine(void)
 {
-	int rc = run_sockets_add_architectures(filter);
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+	int rc = filter == NULL ? -ENOMEM : run_sockets_add_architectures(filter);
 
 	if (rc == 0)
 		rc = run_sockets_add_families(filter);
@@ -71,15 +65,8 @@ run_sockets_fill(scmp_filter_ctx filter)
 		    filter, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socketcall), 1, SCMP_A0(SCMP_CMP_EQ, SYS_SOCKET));
 	if (rc == 0)
 		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(io_uring_setup), 0);
-	return rc == 0 ? seccomp_load(filter) : rc;
-}
-
-int
-run_sockets_confine(void)
-{
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-	int rc = filter == NULL ? -ENOMEM : run_sockets_fill(filter);
-
+	if (rc == 0)
+		rc = seccomp_load(filter);
 	seccomp_release(filter);
 	return rc;
 }

@@ -16,7 +16,7 @@
 /* More than the daemon takes as labels of one sandbox. */
 #define SANDBOX_LABELS_MAX 4096
 
-/* A line of two members, the second behind a comma; neither: no line. */
+/* A line of two members joined by a comma; none when both are empty. */
 static void
 sandbox_pair(struct table *table, const char *key, const char *first, const char *second)
 {
@@ -26,43 +26,34 @@ sandbox_pair(struct table *table, const char *key, const char *first, const char
 	table_addf(table, "%s%s%s", first, first[0] != '\0' && second[0] != '\0' ? ", " : "", second);
 }
 
-static void
-sandbox_policy_line(struct table *table, const json_t *sandbox)
-{
-	const char *file = command_text(sandbox, "policy_file");
-	size_t rules = json_array_size(json_object_get(sandbox, "rules"));
-
-	if (file[0] == '\0')
-		file = json_is_string(json_object_get(sandbox, "policy")) ? "given" : "no file";
-	table_add(table, "policy");
-	table_addf(table, "%s, %zu rule%s, generation %lld", file, rules, rules == 1 ? "" : "s",
-	    command_number(sandbox, "generation"));
-}
-
 void
 sandbox_print(const json_t *sandbox)
 {
+	static const char *const members[][2] = {{"error", "error"}, {"namespace", "netns"},
+	    {"container", "container_netns"}, {"device", "device"}, {"owner", "owner"}, {"mac", "mac"}};
+	const char *state = command_text(sandbox, "state"), *file = command_text(sandbox, "policy_file");
+	size_t rules = json_array_size(json_object_get(sandbox, "rules"));
 	char labels[SANDBOX_LABELS_MAX];
 	struct table table;
 
 	table_init(&table, 2, NULL);
 	sandbox_pair(&table, "sandbox", command_text(sandbox, "name"), "");
-	if (strcmp(command_text(sandbox, "state"), "attached") != 0)
-		sandbox_pair(&table, "state", command_text(sandbox, "state"), "");
-	sandbox_pair(&table, "error", command_text(sandbox, "error"), "");
-	sandbox_pair(&table, "namespace", command_text(sandbox, "netns"), "");
-	sandbox_pair(&table, "container", command_text(sandbox, "container_netns"), "");
-	sandbox_pair(&table, "device", command_text(sandbox, "device"), "");
-	sandbox_pair(&table, "owner", command_text(sandbox, "owner"), "");
-	sandbox_pair(&table, "mac", command_text(sandbox, "mac"), "");
+	sandbox_pair(&table, "state", strcmp(state, "attached") == 0 ? "" : state, "");
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+		sandbox_pair(&table, members[i][0], command_text(sandbox, members[i][1]), "");
 	sandbox_pair(&table, "guest", command_text(sandbox, "guest_ip"),
 	    json_object_get(sandbox, "gateway_ip6") == NULL ? "" : command_text(sandbox, "guest_ip6"));
 	sandbox_pair(&table, "gateway", command_text(sandbox, "gateway_ip"), command_text(sandbox, "gateway_ip6"));
 	sandbox_pair(&table, "dns", command_text(sandbox, "dns"), command_text(sandbox, "dns6"));
-	if (json_object_get(sandbox, "generation") != NULL)
-		sandbox_policy_line(&table, sandbox);
+	if (file[0] == '\0')
+		file = json_is_string(json_object_get(sandbox, "policy")) ? "given" : "no file";
+	if (json_object_get(sandbox, "generation") != NULL) {
+		table_add(&table, "policy");
+		table_addf(&table, "%s, %zu rule%s, generation %lld", file, rules, rules == 1 ? "" : "s",
+		    command_number(sandbox, "generation"));
+	}
 	if (strcmp(command_text(sandbox, "mode"), "learn") == 0)
-		sandbox_pair(&table, "mode", "learn: what no rule allows is let through and marked", "");
+		table_add_row(&table, "mode", "learn: what no rule allows is let through and marked");
 	label_format(sandbox, labels, sizeof(labels));
 	sandbox_pair(&table, "labels", labels, "");
 	sandbox_pair(&table, "parent", command_text(json_object_get(sandbox, "parent"), "name"), "");
@@ -85,25 +76,21 @@ list_print(const json_t *sandboxes, bool wide)
 	table_init(&table, wide ? columns : columns - 2, headings);
 	json_array_foreach(sandboxes, i, sandbox)
 	{
-		table_add(&table, command_text(sandbox, "name"));
-		table_add(&table, command_text(sandbox, "state"));
-		table_add(&table, command_text(sandbox, "kind"));
-		table_add(&table, command_text(sandbox, "guest_ip"));
-		table_add(&table, command_text(sandbox, "device"));
-		table_addf(&table, "%lld", command_number(sandbox, "rules"));
-		table_addf(&table, "%lld", command_number(sandbox, "generation"));
+		table_add_row(&table, command_text(sandbox, "name"), command_text(sandbox, "state"),
+		    command_text(sandbox, "kind"), command_text(sandbox, "guest_ip"), command_text(sandbox, "device"));
+		table_add_number(&table, command_number(sandbox, "rules"));
+		table_add_number(&table, command_number(sandbox, "generation"));
 		table_addf(&table, "%.19s", command_text(sandbox, "attached"));
 		table_add(&table, command_text(sandbox, "netns"));
 		if (!wide)
 			continue;
 		label_format(sandbox, labels, sizeof(labels));
-		table_add(&table, command_text(json_object_get(sandbox, "parent"), "name"));
-		table_add(&table, labels);
+		table_add_row(&table, command_text(json_object_get(sandbox, "parent"), "name"), labels);
 	}
 	table_print(&table, stdout, "");
 }
 
-/* Leave only those that have all of the labels. */
+/* Removes the sandboxes that lack one of the labels. */
 static void
 list_filter(json_t *sandboxes, const struct args_list *labels)
 {
@@ -174,8 +161,7 @@ show_settings(const json_t *sandbox)
 	for (unsigned int i = 0; i < POLICY_SETTING_MAX; i++) {
 		if (policy_effective_setting(sandbox, (enum policy_setting)i, text)[0] == '\0')
 			continue;
-		table_add(&table, text);
-		table_add(&table, command_text(origins, terms_setting_text((enum policy_setting)i)));
+		table_add_row(&table, text, command_text(origins, terms_setting_text((enum policy_setting)i)));
 	}
 	if (table.count > 0)
 		printf("\nsettings\n");
@@ -197,8 +183,7 @@ show_rules(const json_t *rules, bool learns)
 		char words[TERMS_TEXT_MAX];
 
 		table_addf(&table, "%s%s", bound ? "allow at most " : "", bound ? text + strlen("allow ") : text);
-		table_add(&table, command_text(rule, "origin"));
-		table_add(&table, policy_effective_words(rule, words));
+		table_add_row(&table, command_text(rule, "origin"), policy_effective_words(rule, words));
 	}
 	printf("\nrules%s\n",
 	    json_array_size(rules) > 0 ? ""
@@ -219,8 +204,7 @@ show_leases(const json_t *sandbox)
 	table_init(&table, 3, NULL);
 	json_array_foreach(leases, i, lease)
 	{
-		table_add(&table, command_text(lease, "name"));
-		table_add(&table, command_text(lease, "address"));
+		table_add_row(&table, command_text(lease, "name"), command_text(lease, "address"));
 		table_addf(&table, "for another %lld s", command_number(lease, "left_s"));
 	}
 	printf("\nleases%s\n", json_array_size(leases) == 0 ? ": none" : "");

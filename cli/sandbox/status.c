@@ -7,33 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *
-status_yes(const json_t *answer, const char *member)
-{
-	return json_is_true(json_object_get(answer, member)) ? "yes" : "no";
-}
-
-static void
-status_roles(const json_t *roles)
-{
-	static const char *const headings[] = {"ROLE", "PID", "RESTARTS"};
-	struct table table;
-	const json_t *role;
-	size_t i;
-
-	table_init(&table, 3, headings);
-	json_array_foreach(roles, i, role)
-	{
-		table_add(&table, command_text(role, "role"));
-		if (command_number(role, "pid") == 0)
-			table_add(&table, "not running");
-		else
-			table_addf(&table, "%lld", command_number(role, "pid"));
-		table_addf(&table, "%lld", command_number(role, "restarts"));
-	}
-	table_print(&table, stdout, "");
-}
-
 /* "GeoLite2-Country, 2026-11-01T10:00:00Z", or "none". */
 static void
 status_database(struct table *table, const json_t *answer, const char *kind, const char *title)
@@ -48,50 +21,43 @@ status_database(struct table *table, const json_t *answer, const char *kind, con
 }
 
 static void
-status_resolvers(struct table *table, const json_t *resolvers)
+status_print(const json_t *answer)
 {
+	static const char *const roles[] = {"ROLE", "PID", "RESTARTS"};
+	static const char *const flags[][2] = {{"audit log can be written", "audit_ok"},
+	    {"host chain in force", "host_chain"}, {"roles confined", "confined"}, {"rootless", "rootless"}};
 	const json_t *item;
+	struct table table;
 	char list[256] = "";
 	size_t i, len = 0;
 
-	json_array_foreach(resolvers, i, item) if (len < sizeof(list)) len +=
-	    (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", i == 0 ? "" : ", ", json_string_value(item));
-	table_add(table, "resolvers");
-	table_add(table, list);
-}
-
-static void
-status_print(const json_t *answer)
-{
-	const json_t *item;
-	struct table table;
-	size_t i;
-
 	table_init(&table, 2, NULL);
-	table_add(&table, "version");
-	table_add(&table, command_text(answer, "version"));
+	table_add_row(&table, "version", command_text(answer, "version"));
 	table_add(&table, "sandboxes");
-	table_addf(&table, "%lld", command_number(answer, "sandboxes"));
-	table_add(&table, "audit log can be written");
-	table_add(&table, status_yes(answer, "audit_ok"));
-	table_add(&table, "host chain in force");
-	table_add(&table, status_yes(answer, "host_chain"));
-	table_add(&table, "roles confined");
-	table_add(&table, status_yes(answer, "confined"));
-	table_add(&table, "rootless");
-	table_add(&table, status_yes(answer, "rootless"));
-	status_resolvers(&table, json_object_get(answer, "resolvers"));
+	table_add_number(&table, command_number(answer, "sandboxes"));
+	for (i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+		table_add_row(&table, flags[i][0], json_is_true(json_object_get(answer, flags[i][1])) ? "yes" : "no");
+	json_array_foreach(json_object_get(answer, "resolvers"), i, item) if (len < sizeof(list)) len +=
+	    (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", i == 0 ? "" : ", ", json_string_value(item));
+	table_add_row(&table, "resolvers", list);
 	status_database(&table, answer, "country", "country database");
 	status_database(&table, answer, "asn", "network database");
 	table_print(&table, stdout, "");
 	printf("\n");
-	status_roles(json_object_get(answer, "roles"));
+	table_init(&table, 3, roles);
+	json_array_foreach(json_object_get(answer, "roles"), i, item)
+	{
+		table_add(&table, command_text(item, "role"));
+		if (command_number(item, "pid") == 0)
+			table_add(&table, "not running");
+		else
+			table_add_number(&table, command_number(item, "pid"));
+		table_add_number(&table, command_number(item, "restarts"));
+	}
+	table_print(&table, stdout, "");
 	table_init(&table, 2, NULL);
 	json_array_foreach(json_object_get(answer, "missing"), i, item)
-	{
-		table_add(&table, "missing");
-		table_add(&table, json_string_value(item));
-	}
+	    table_add_row(&table, "missing", json_string_value(item));
 	json_array_foreach(json_object_get(answer, "broken"), i, item)
 	{
 		table_add(&table, "broken");
@@ -102,7 +68,7 @@ status_print(const json_t *answer)
 	table_print(&table, stdout, "");
 }
 
-/* Everything runs, can record, and no sandbox is broken. What rootless lacks is no fault. */
+/* All roles run, the log can be written, and no sandbox is broken. A rootless daemon has no host chain. */
 static bool
 status_is_healthy(const json_t *answer)
 {
