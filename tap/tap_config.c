@@ -107,7 +107,7 @@ config_subnet_check(int family, const struct addr *guest, const struct addr *gat
 	if (addr_equal(guest, gateway))
 		return error_set(
 		    err, ERROR_USAGE, "guest and gateway have the same address %s", addr_format(guest, text));
-	if (!prefix_contains(&subnet, guest))
+	if (!addr_prefix_contains(&subnet, guest))
 		return error_set(err, ERROR_USAGE, "guest %s is not in the subnet of gateway %s/%u",
 		    addr_format(guest, text), addr_format(gateway, other), bits);
 	if (!config_host_ok(guest, bits))

@@ -347,7 +347,7 @@ lead_address_wanted(const struct query_filter *filter, const char *value)
 	if (!addr_parse(value, strlen(value), &addr))
 		return false;
 	for (size_t at = 0; (term = lead_term(filter, QUERY_FIELD_IP, &at)) != NULL;)
-		if (prefix_contains(&term->prefix, &addr))
+		if (addr_prefix_contains(&term->prefix, &addr))
 			return true;
 	return false;
 }

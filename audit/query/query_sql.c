@@ -84,7 +84,7 @@ query_ip_in(sqlite3_context *context, int argc, sqlite3_value **argv)
 	(void)argc;
 	sqlite3_result_int(context,
 	    text != NULL && prefix != NULL && addr_parse(text, (size_t)sqlite3_value_bytes(argv[0]), &addr) &&
-		prefix_contains(prefix, &addr));
+		addr_prefix_contains(prefix, &addr));
 }
 
 /* One item of a list of answers: "A 192.0.2.1". */
@@ -94,7 +94,7 @@ query_answer_in(const char *item, size_t len, const struct prefix *prefix)
 	size_t type = len > 2 && memcmp(item, "A ", 2) == 0 ? 2 : len > 5 && memcmp(item, "AAAA ", 5) == 0 ? 5 : 0;
 	struct addr addr;
 
-	return type > 0 && addr_parse(item + type, len - type, &addr) && prefix_contains(prefix, &addr);
+	return type > 0 && addr_parse(item + type, len - type, &addr) && addr_prefix_contains(prefix, &addr);
 }
 
 /* answer_in(answers, prefix): does the JSON array of strings have an address in it? What is escaped is no address. */

@@ -33,7 +33,7 @@ struct store_opening {
 	bool replaced;           /* there had been one: it is gone, or was set aside as moved_to */
 	char why[256];           /* replaced: what was wrong with it */
 	char moved_to[PATH_MAX]; /* replaced: its new name; "" when the file was gone */
-	char changed[256]; /* another program changed the file since it was last written, and how; "": none did */
+	char changed[256];       /* another program changed the file since it was last written, and how; "": none did */
 };
 
 /* Open or make the database at path; its directory must exist. Checks as much of it as the end of its last use asks

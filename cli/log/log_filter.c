@@ -98,7 +98,7 @@ filter_prefix(const struct args_option *option, const char *text, struct error *
 
 	if (term == NULL)
 		return -1;
-	if (!prefix_parse(text, strlen(text), &term->prefix))
+	if (!addr_prefix_parse(text, strlen(text), &term->prefix))
 		return error_set(err, ERROR_USAGE,
 		    "not an address or a network (192.0.2.0/24, 2001:db8::/32; no bits set behind the length)");
 	return 0;

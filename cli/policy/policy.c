@@ -81,7 +81,7 @@ policy_check_file(const char *path, json_t *list)
 			printf("%s: good, %zu rule%s (public suffixes as of %s)\n", path, snapshot_rule_count(snapshot),
 			    snapshot_rule_count(snapshot) == 1 ? "" : "s", shared_list_date(date));
 	}
-	policy_notes_free(&notes);
+	notes_free(&notes);
 	snapshot_free(snapshot);
 	return status;
 }

@@ -26,7 +26,7 @@ compile_layers(struct policy_layers *layers, struct policy *policy, struct error
 	layers->sandbox = policy;
 	layers->presets = &dirs;
 	if (rc == 0)
-		rc = policy_layers_merge(layers, &all, err);
+		rc = layers_merge(layers, &all, err);
 	policy_free(policy);
 	preset_dirs_close(&dirs);
 	if (rc < 0)
@@ -46,7 +46,7 @@ policy_compile_at(const char *path, int64_t applied_us, struct error *err)
 	struct policy_layers layers = {.applied_us = applied_us};
 	struct policy policy;
 
-	return policy_read_file(path, &policy, err) < 0 ? NULL : compile_layers(&layers, &policy, err);
+	return policy_file_read(path, &policy, err) < 0 ? NULL : compile_layers(&layers, &policy, err);
 }
 
 struct snapshot *
@@ -67,5 +67,5 @@ policy_compile_between(const char *path, const struct policy *organisation, cons
 	struct policy_layers layers = {.organisation = organisation, .edits = edits, .applied_us = clock_real_us()};
 	struct policy policy;
 
-	return policy_read_file_noted(path, &policy, notes, err) < 0 ? NULL : compile_layers(&layers, &policy, err);
+	return policy_file_read_noted(path, &policy, notes, err) < 0 ? NULL : compile_layers(&layers, &policy, err);
 }

@@ -11,7 +11,7 @@ effective_limits(const json_t *limits, struct limits *ret_limits)
 {
 	*ret_limits = (struct limits){.of = {{0}}};
 	for (unsigned int kind = 0; kind < LIMIT_KIND_MAX; kind++) {
-		const json_t *limit = json_object_get(limits, limit_kind_text(kind));
+		const json_t *limit = json_object_get(limits, limits_kind_text(kind));
 
 		ret_limits->of[kind].soft = (uint64_t)json_integer_value(json_object_get(limit, "soft"));
 		ret_limits->of[kind].hard = (uint64_t)json_integer_value(json_object_get(limit, "hard"));

@@ -325,7 +325,7 @@ replay_read_organisation(struct replay_layers *layers, struct error *err)
 
 	if (replay.organisation == NULL && access(path, F_OK) < 0)
 		return 0;
-	if (policy_read_file(path, &layers->organisation, err) < 0)
+	if (policy_file_read(path, &layers->organisation, err) < 0)
 		return error_prefix(err, "the organisation's policy");
 	layers->has_organisation = true;
 	return 0;

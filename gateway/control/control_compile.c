@@ -172,7 +172,7 @@ compile_texts(const struct control *control, const char *policy_text, const char
 			if (edits->rules[i].action == order[pass])
 				rc = policy_add(&ordered, &edits->rules[i], err);
 	if (rc == 0)
-		rc = policy_layers_merge(&layers, &all, err);
+		rc = layers_merge(&layers, &all, err);
 	*ret_source = rc == 0 ? compile_source_of(control, &sandbox, &ordered) : COMPILE_FROM_TIME;
 	policy_free(&sandbox);
 	policy_free(&ordered);
@@ -257,7 +257,7 @@ control_compile_setup(struct control *control, struct error *err)
 		return error_prefix(err, "--preset-dir");
 	if (file == NULL && access(POLICY_ORGANISATION_DEFAULT, F_OK) < 0 && errno == ENOENT)
 		return 0;
-	if (policy_read_file(file != NULL ? file : POLICY_ORGANISATION_DEFAULT, &control->organisation, err) < 0)
+	if (policy_file_read(file != NULL ? file : POLICY_ORGANISATION_DEFAULT, &control->organisation, err) < 0)
 		return error_prefix(err,
 		    err->code == ERROR_PERMISSION
 			? "the organisation's policy (--organisation), which the control role reads as its own user"

@@ -183,7 +183,7 @@ show_set_limits(json_t *object, const struct limits *limits)
 
 	for (unsigned int kind = 0; kind < LIMIT_KIND_MAX; kind++)
 		if (limits->of[kind].hard != 0)
-			json_object_set_new(kinds, limit_kind_text(kind),
+			json_object_set_new(kinds, limits_kind_text(kind),
 			    json_pack("{s:I, s:I}", "soft", (json_int_t)limits->of[kind].soft, "hard",
 				(json_int_t)limits->of[kind].hard));
 	if (json_object_size(kinds) > 0)

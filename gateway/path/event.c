@@ -45,7 +45,7 @@ event_limit(struct sandbox *sandbox, enum limit_kind kind, struct limit limit, u
 {
 	json_t *detail = json_object();
 
-	event_set(detail, "limit", limit_kind_text(kind));
+	event_set(detail, "limit", limits_kind_text(kind));
 	json_object_set_new(detail, "soft", json_integer((json_int_t)limit.soft));
 	json_object_set_new(detail, "hard", json_integer((json_int_t)limit.hard));
 	if (rule != SNAPSHOT_NO_RULE) {

@@ -52,9 +52,9 @@ static bool
 limits_are_sound(const struct limits *limits, bool of_rule)
 {
 	for (size_t kind = 0; kind < LIMIT_KIND_MAX; kind++) {
-		if (!limit_is_sound((enum limit_kind)kind, limits->of[kind]))
+		if (!limits_is_sound((enum limit_kind)kind, limits->of[kind]))
 			return false;
-		if (of_rule && limits->of[kind].hard != 0 && !limit_kind_is_of_rules((enum limit_kind)kind))
+		if (of_rule && limits->of[kind].hard != 0 && !limits_kind_is_of_rules((enum limit_kind)kind))
 			return false;
 	}
 	return true;

@@ -92,9 +92,9 @@ policy_check(const struct policy *policy, struct error *err)
 		return error_set(err, ERROR_POLICY, "preset:%s is included, and nobody has put it in its place",
 		    policy->includes[0].preset);
 	for (size_t kind = 0; kind < LIMIT_KIND_MAX; kind++)
-		if (!limit_is_sound((enum limit_kind)kind, policy->limits.of[kind]))
+		if (!limits_is_sound((enum limit_kind)kind, policy->limits.of[kind]))
 			return error_set(
-			    err, ERROR_POLICY, "the limit %s is out of range", limit_kind_text((unsigned int)kind));
+			    err, ERROR_POLICY, "the limit %s is out of range", limits_kind_text((unsigned int)kind));
 	for (size_t i = 0; i < policy->rule_count; i++) {
 		if (rule_is_final(&policy->rules[i], err) < 0) {
 			if (policy->rules[i].origin[0] != '\0')

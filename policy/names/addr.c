@@ -169,7 +169,7 @@ host_bits_zero(const struct prefix *prefix)
 }
 
 bool
-prefix_parse(const char *text, size_t len, struct prefix *ret_prefix)
+addr_prefix_parse(const char *text, size_t len, struct prefix *ret_prefix)
 {
 	const char *slash = len == 0 ? NULL : memchr(text, '/', len);
 	struct prefix prefix;
@@ -221,7 +221,7 @@ addr_format_port(const struct addr *addr, uint16_t port, char ret_text[ADDR_PORT
 }
 
 const char *
-prefix_format(const struct prefix *prefix, char ret_text[ADDR_TEXT_MAX + 4])
+addr_prefix_format(const struct prefix *prefix, char ret_text[ADDR_TEXT_MAX + 4])
 {
 	char text[ADDR_TEXT_MAX];
 
@@ -230,13 +230,13 @@ prefix_format(const struct prefix *prefix, char ret_text[ADDR_TEXT_MAX + 4])
 }
 
 bool
-prefix_contains(const struct prefix *prefix, const struct addr *addr)
+addr_prefix_contains(const struct prefix *prefix, const struct addr *addr)
 {
 	return prefix->addr.family == addr->family && bits_equal(prefix->addr.bytes, addr->bytes, prefix->bits);
 }
 
 bool
-prefix_overlaps(const struct prefix *a, const struct prefix *b)
+addr_prefix_overlaps(const struct prefix *a, const struct prefix *b)
 {
 	unsigned int bits = a->bits < b->bits ? a->bits : b->bits;
 
@@ -365,14 +365,14 @@ row_is_on(size_t row)
 /* The row that holds the whole prefix is the better explanation, and the most specific of those the best; failing
  * that, the widest row inside the prefix. */
 bool
-prefix_touches_never(const struct prefix *prefix, const struct never_prefix **ret_row)
+addr_prefix_touches_never(const struct prefix *prefix, const struct never_prefix **ret_row)
 {
 	const struct never_prefix *inside = NULL;
 
 	for (size_t i = COUNT(never_prefixes); i-- > 0;) {
 		const struct never_prefix *row = &never_prefixes[i];
 
-		if (!prefix_overlaps(&row->prefix, prefix) || !row_is_on(i))
+		if (!addr_prefix_overlaps(&row->prefix, prefix) || !row_is_on(i))
 			continue;
 		if (row->prefix.bits <= prefix->bits) {
 			/* Not the first by mask alone: NAT64 and ISATAP have rows of their own. */

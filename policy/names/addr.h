@@ -40,11 +40,11 @@ socklen_t addr_to_sockaddr(const struct addr *addr, uint16_t port, struct sockad
 /* Strict inet_pton forms only (no 0x7f.1, no 127.1, no zone). False otherwise. */
 bool addr_parse(const char *text, size_t len, struct addr *ret_addr);
 /* "a.b.c.d/n" or "v6/n", or a bare address (full length). Host bits must be zero. */
-bool prefix_parse(const char *text, size_t len, struct prefix *ret_prefix);
+bool addr_prefix_parse(const char *text, size_t len, struct prefix *ret_prefix);
 const char *addr_format(const struct addr *addr, char ret_text[ADDR_TEXT_MAX]);
 /* "1.2.3.4:80" or "[2600::1]:80". */
 const char *addr_format_port(const struct addr *addr, uint16_t port, char ret_text[ADDR_PORT_TEXT_MAX]);
-const char *prefix_format(const struct prefix *prefix, char ret_text[ADDR_TEXT_MAX + 4]);
+const char *addr_prefix_format(const struct prefix *prefix, char ret_text[ADDR_TEXT_MAX + 4]);
 
 static inline bool
 addr_equal(const struct addr *a, const struct addr *b)
@@ -52,8 +52,8 @@ addr_equal(const struct addr *a, const struct addr *b)
 	return __builtin_memcmp(a, b, sizeof(*a)) == 0;
 }
 
-bool prefix_contains(const struct prefix *prefix, const struct addr *addr);
-bool prefix_overlaps(const struct prefix *a, const struct prefix *b);
+bool addr_prefix_contains(const struct prefix *prefix, const struct addr *addr);
+bool addr_prefix_overlaps(const struct prefix *a, const struct prefix *b);
 
 /* A row of the never list. */
 struct never_prefix {
@@ -76,7 +76,7 @@ const struct never_prefix *addr_never(const struct addr *addr);
 const struct never_prefix *addr_verdict(const struct sockaddr *sa);
 
 /* Does any address of the prefix fall on the never list (then *ret_row says which), for policy entries? */
-bool prefix_touches_never(const struct prefix *prefix, const struct never_prefix **ret_row);
+bool addr_prefix_touches_never(const struct prefix *prefix, const struct never_prefix **ret_row);
 
 /* Switch on the rows of a platform ("gcp", "ibm", "equinix"); false for an unknown one. They are off otherwise. */
 bool addr_never_env(const char *platform);

@@ -117,7 +117,7 @@ shared_host_find(const struct name *name)
 }
 
 const struct noted_name *
-noted_name_list(size_t *ret_count)
+shared_noted_list(size_t *ret_count)
 {
 	*ret_count = COUNT(noted_names);
 	return noted_names;
@@ -143,7 +143,7 @@ noted_find(const char *name)
 }
 
 const struct noted_name *
-noted_name_find(const struct name *name)
+shared_noted_find(const struct name *name)
 {
 	const struct noted_name *row = noted_find(name->text);
 

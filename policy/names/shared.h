@@ -58,9 +58,9 @@ struct noted_name {
 	enum noted_kind kind;
 	const char *what;
 };
-const struct noted_name *noted_name_list(size_t *ret_count);
+const struct noted_name *shared_noted_list(size_t *ret_count);
 
 /* The row for the name or the nearest one above it; NULL: none. */
-const struct noted_name *noted_name_find(const struct name *name);
+const struct noted_name *shared_noted_find(const struct name *name);
 
 #endif

@@ -147,7 +147,7 @@ edits_add(struct policy *all, const struct policy_layers *layers, struct error *
 }
 
 int
-policy_layers_merge(const struct policy_layers *layers, struct policy *ret_effective, struct error *err)
+layers_merge(const struct policy_layers *layers, struct policy *ret_effective, struct error *err)
 {
 	struct policy all;
 

@@ -29,6 +29,6 @@ struct policy_layers {
 
 /* *ret_effective (the caller frees it) is ready for snapshot_compile: no includes, no relative expiries; every rule
  * keeps the origin that its own text gave it. 0, or -1 with ERROR_POLICY or ERROR_LIMIT, and nothing is written. */
-int policy_layers_merge(const struct policy_layers *layers, struct policy *ret_effective, struct error *err);
+int layers_merge(const struct policy_layers *layers, struct policy *ret_effective, struct error *err);
 
 #endif

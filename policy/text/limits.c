@@ -23,40 +23,40 @@ static const struct limit_row rows[] = {
 static_assert(COUNT(rows) == LIMIT_KIND_MAX, "one row per kind of limit");
 
 const char *
-limit_kind_text(unsigned int kind)
+limits_kind_text(unsigned int kind)
 {
 	return kind < LIMIT_KIND_MAX ? rows[kind].text : "?";
 }
 
 bool
-limit_kind_is_bytes(enum limit_kind kind)
+limits_kind_is_bytes(enum limit_kind kind)
 {
 	return rows[kind].bytes;
 }
 
 const char *
-limit_format_amount(enum limit_kind kind, uint64_t amount, char ret_text[QUANTITY_TEXT_MAX])
+limits_format_amount(enum limit_kind kind, uint64_t amount, char ret_text[QUANTITY_TEXT_MAX])
 {
-	if (limit_kind_is_bytes(kind))
+	if (limits_kind_is_bytes(kind))
 		return quantity_format_size(amount, ret_text);
 	snprintf(ret_text, QUANTITY_TEXT_MAX, "%llu", (unsigned long long)amount);
 	return ret_text;
 }
 
 bool
-limit_kind_is_of_rules(enum limit_kind kind)
+limits_kind_is_of_rules(enum limit_kind kind)
 {
 	return rows[kind].of_rules;
 }
 
 uint64_t
-limit_soft_of(uint64_t hard)
+limits_soft_of(uint64_t hard)
 {
 	return hard - hard / 5;
 }
 
 bool
-limit_is_sound(enum limit_kind kind, struct limit limit)
+limits_is_sound(enum limit_kind kind, struct limit limit)
 {
 	if (limit.hard == 0)
 		return limit.soft == 0;

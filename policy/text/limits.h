@@ -24,7 +24,7 @@ enum limit_kind {
 };
 
 /* hard: as many are let through, the next is refused or cut; 0: no limit. soft (1..hard): reaching it is an event,
- * once. A text that gives only the hard one means soft = limit_soft_of(hard). */
+ * once. A text that gives only the hard one means soft = limits_soft_of(hard). */
 struct limit {
 	uint64_t soft, hard;
 };
@@ -34,22 +34,22 @@ struct limits {
 };
 
 /* The word in policies and events ("new_connections_per_minute"); "?" outside the enum. */
-const char *limit_kind_text(unsigned int kind);
+const char *limits_kind_text(unsigned int kind);
 
 /* Is it in bytes (so that KiB, MiB, GiB may be written)? */
-bool limit_kind_is_bytes(enum limit_kind kind);
+bool limits_kind_is_bytes(enum limit_kind kind);
 
 /* An amount of its kind as people write it: "256", "50MiB". */
-const char *limit_format_amount(enum limit_kind kind, uint64_t amount, char ret_text[QUANTITY_TEXT_MAX]);
+const char *limits_format_amount(enum limit_kind kind, uint64_t amount, char ret_text[QUANTITY_TEXT_MAX]);
 
 /* May a rule state it? Only connections, upload and download are counted per rule. */
-bool limit_kind_is_of_rules(enum limit_kind kind);
+bool limits_kind_is_of_rules(enum limit_kind kind);
 
 /* Four fifths of hard, rounded up: the soft limit where none is stated. */
-uint64_t limit_soft_of(uint64_t hard);
+uint64_t limits_soft_of(uint64_t hard);
 
 /* Is it one that a text could have stated (or none at all)? */
-bool limit_is_sound(enum limit_kind kind, struct limit limit);
+bool limits_is_sound(enum limit_kind kind, struct limit limit);
 
 bool limits_any(const struct limits *limits);
 bool limits_equal(const struct limits *a, const struct limits *b);

@@ -29,7 +29,7 @@ struct lint {
 };
 
 void
-policy_notes_add(struct policy_notes *notes, uint32_t line, uint32_t column, const char *text)
+notes_add(struct policy_notes *notes, uint32_t line, uint32_t column, const char *text)
 {
 	struct policy_note *grown, *at;
 
@@ -62,7 +62,7 @@ note_compare(const void *a, const void *b)
 }
 
 void
-policy_notes_sort(struct policy_notes *notes)
+notes_sort(struct policy_notes *notes)
 {
 	if (notes->count > 0)
 		qsort(notes->notes, notes->count, sizeof(*notes->notes), note_compare);
@@ -79,7 +79,7 @@ note(struct lint *lint, size_t rule, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	policy_notes_add(lint->notes, lint->places == NULL ? 0 : lint->places[rule].line,
+	notes_add(lint->notes, lint->places == NULL ? 0 : lint->places[rule].line,
 	    lint->places == NULL ? 0 : lint->places[rule].column, text);
 }
 
@@ -238,7 +238,7 @@ static void
 note_names(struct lint *lint, size_t index, const struct rule *rule)
 {
 	size_t count;
-	const struct noted_name *rows = noted_name_list(&count), *row = noted_name_find(&rule->name);
+	const struct noted_name *rows = shared_noted_list(&count), *row = shared_noted_find(&rule->name);
 
 	for (size_t i = 0; i < count && row == NULL; i++)
 		if (covers_below(rule, rows[i].name))
@@ -261,7 +261,7 @@ note_names(struct lint *lint, size_t index, const struct rule *rule)
 }
 
 void
-policy_notes_collect(struct policy_notes *notes, const struct policy *policy, const struct policy_place *places)
+notes_collect(struct policy_notes *notes, const struct policy *policy, const struct policy_place *places)
 {
 	struct lint lint = {.policy = policy, .places = places, .notes = notes};
 
@@ -281,7 +281,7 @@ policy_notes_collect(struct policy_notes *notes, const struct policy *policy, co
 }
 
 void
-policy_notes_free(struct policy_notes *notes)
+notes_free(struct policy_notes *notes)
 {
 	free(notes->notes);
 	*notes = (struct policy_notes){.notes = NULL};

@@ -32,13 +32,13 @@ struct policy_place {
 };
 
 /* Add one. Without memory, and beyond POLICY_NOTES_MAX, it is counted only. */
-void policy_notes_add(struct policy_notes *notes, uint32_t line, uint32_t column, const char *text);
+void notes_add(struct policy_notes *notes, uint32_t line, uint32_t column, const char *text);
 /* In the order of the text. */
-void policy_notes_sort(struct policy_notes *notes);
+void notes_sort(struct policy_notes *notes);
 
 /* Look at the allow rules of a policy; places (by rule) may be NULL. Adds to *notes, which begins zeroed. Without
  * memory notes are counted only: they are no reason to refuse a policy. */
-void policy_notes_collect(struct policy_notes *notes, const struct policy *policy, const struct policy_place *places);
-void policy_notes_free(struct policy_notes *notes); /* accepts a zeroed one */
+void notes_collect(struct policy_notes *notes, const struct policy *policy, const struct policy_place *places);
+void notes_free(struct policy_notes *notes); /* accepts a zeroed one */
 
 #endif

@@ -56,7 +56,7 @@ struct policy {
 	size_t include_count;
 	struct rule *rules; /* owned */
 	size_t rule_count, rule_size;
-	size_t organisation_rules; /* policy_layers_merge: so many of the first rules are the organisation's */
+	size_t organisation_rules; /* layers_merge: so many of the first rules are the organisation's */
 };
 
 void policy_init(struct policy *policy);
@@ -80,11 +80,11 @@ int policy_parse_noted(const char *text, size_t len, const char *file, struct po
 
 /* All that a descriptor still gives, at most POLICY_FILE_MAX bytes; name is for messages. *ret_text is the caller's and
  * has a NUL behind its *ret_len bytes. */
-int policy_load(int fd, const char *name, char **ret_text, size_t *ret_len, struct error *err);
+int policy_file_load(int fd, const char *name, char **ret_text, size_t *ret_len, struct error *err);
 
 /* Read and parse a file ("-" is standard input). */
-int policy_read_file(const char *path, struct policy *ret_policy, struct error *err);
-int policy_read_file_noted(const char *path, struct policy *ret_policy, struct policy_notes *notes, struct error *err);
+int policy_file_read(const char *path, struct policy *ret_policy, struct error *err);
+int policy_file_read_noted(const char *path, struct policy *ret_policy, struct policy_notes *notes, struct error *err);
 
 /* Turn each "expires: 2h" into a point in time, counted from when the text was applied (microseconds since the epoch).
  * snapshot_compile refuses a policy with relative expiries: a restart must not renew them, so who keeps the text keeps

@@ -38,12 +38,12 @@ limits_print(FILE *out, const struct limits *limits, const char *indent)
 
 		if (limit->hard == 0)
 			continue;
-		limit_format_amount(kind, limit->hard, hard);
-		if (limit->soft == limit_soft_of(limit->hard))
-			fprintf(out, "%s  %s: %s\n", indent, limit_kind_text(kind), hard);
+		limits_format_amount(kind, limit->hard, hard);
+		if (limit->soft == limits_soft_of(limit->hard))
+			fprintf(out, "%s  %s: %s\n", indent, limits_kind_text(kind), hard);
 		else
-			fprintf(out, "%s  %s: {soft: %s, hard: %s}\n", indent, limit_kind_text(kind),
-			    limit_format_amount(kind, limit->soft, soft), hard);
+			fprintf(out, "%s  %s: {soft: %s, hard: %s}\n", indent, limits_kind_text(kind),
+			    limits_format_amount(kind, limit->soft, soft), hard);
 	}
 }
 
@@ -58,7 +58,7 @@ target_print(FILE *out, const struct rule *rule)
 		fprintf(out, "host: \"%s%s\"", rule->wildcard ? "*." : "", rule->name.text);
 		break;
 	case RULE_CIDR:
-		fprintf(out, "cidr: \"%s\"", prefix_format(&rule->prefix, prefix));
+		fprintf(out, "cidr: \"%s\"", addr_prefix_format(&rule->prefix, prefix));
 		break;
 	case RULE_COUNTRY:
 		fprintf(out, "country: \"%.2s\"", rule->country);

@@ -11,15 +11,9 @@
  * The functions return -1 only when events.c says that nothing more can be read. */
 #include "policy/text/policy_parse.h"
 
-#include "base/escape.h"
-
-#include <assert.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 /* Bare asterisks that one text is read past: each costs a reading. */
 #define STARS_MAX 32
 /* And not at all a longer text. */
@@ -27,55 +21,14 @@
 /* In front of a preset's name. */
 #define PRESET_MARK "preset:"
 
-/* In the order of root_words. */
-enum { ROOT_VERSION = 0, ROOT_NAME, ROOT_INCLUDE, ROOT_MODE, ROOT_ECH, ROOT_LIMITS, ROOT_ALLOW, ROOT_DENY };
-
-static const char *const root_words[] = {"version", "name", "include", "mode", "ech", "limits", "allow", "deny"};
-static const char *const entry_words[] = {
-    "host", "cidr", "country", "asn", "ports", "udp", "subdomains", "shared", "expires", "uses", "limits"};
-static const char *const limits_words[] = {"connections", "new_connections_per_minute", "dns_queries_per_second",
-    "unique_names_per_minute", "upload", "download"};
-static const char *const rule_limits_words[] = {"connections", "upload", "download"};
-static const char *const limit_words[] = {"soft", "hard"};
-
-struct level {
-	const char *const *words;
-	size_t count;
-	const char *known; /* the words for a person */
-};
-
-static const struct level levels[] = {
-    [PARSE_ROOT] = {root_words, COUNT(root_words), "version, name, include, mode, ech, limits, allow, deny"},
-    [PARSE_ENTRY] = {entry_words, COUNT(entry_words),
-	"host, cidr, country, asn, ports, udp, subdomains, shared, expires, uses, limits"},
-    [PARSE_LIMITS] = {limits_words, COUNT(limits_words),
-	"connections, new_connections_per_minute, dns_queries_per_second, unique_names_per_minute, upload, download"},
-    [PARSE_RULE_LIMITS] = {rule_limits_words, COUNT(rule_limits_words), "connections, upload, download"},
-    [PARSE_LIMIT] = {limit_words, COUNT(limit_words), "soft, hard"},
-};
-static_assert(COUNT(levels) == PARSE_LEVEL_MAX, "one row per level");
-static_assert(COUNT(limits_words) == LIMIT_KIND_MAX, "one word per kind of limit, in that order");
-static_assert(COUNT(entry_words) <= EVENTS_KEYS_MAX, "each key's place is kept");
-
-const char *const *
-parse_keys(enum parse_level level, size_t *ret_count)
-{
-	*ret_count = levels[level].count;
-	return levels[level].words;
-}
-
-struct events_keys
-parse_keys_begin(enum parse_level level)
-{
-	return (struct events_keys){
-	    .words = levels[level].words, .count = levels[level].count, .known = levels[level].known};
-}
-
 static int
-read_version(struct parse *p)
+read_version(void *parse, void *unused, unsigned int what)
 {
+	struct parse *p = parse;
 	bool ok;
 
+	(void)unused;
+	(void)what;
 	if (events_want_scalar(&p->in, "1", &ok) < 0)
 		return -1;
 	p->version_seen = true;
@@ -83,18 +36,6 @@ read_version(struct parse *p)
 		events_report(&p->in, events_here(&p->in),
 		    "version '%s' is not supported; this program reads version: 1", events_quote(&p->in).text);
 	return 0;
-}
-
-bool
-policy_preset_is_name(const char *text, size_t len)
-{
-	for (size_t i = 0; i < len; i++) {
-		bool alnum = (text[i] >= 'a' && text[i] <= 'z') || (text[i] >= '0' && text[i] <= '9');
-
-		if (!alnum && (i == 0 || text[i] != '-'))
-			return false;
-	}
-	return len > 0 && len < POLICY_INCLUDE_NAME_MAX;
 }
 
 static bool
@@ -111,12 +52,15 @@ is_policy_name(const char *text, size_t len)
 }
 
 static int
-read_name(struct parse *p)
+read_name(void *parse, void *unused, unsigned int what)
 {
+	struct parse *p = parse;
 	const char *text;
 	size_t len;
 	bool ok;
 
+	(void)unused;
+	(void)what;
 	if (events_want_scalar(&p->in, "a name, as in read-the-news", &ok) < 0)
 		return -1;
 	if (!ok)
@@ -131,21 +75,18 @@ read_name(struct parse *p)
 	return 0;
 }
 
-void
-parse_setting(struct parse *p, unsigned int setting)
-{
-	parse_origin(p, p->policy.setting_origins[setting], ":%zu", events_here(&p->in).line);
-}
-
 static int
-read_ech(struct parse *p)
+read_ech(void *parse, void *unused, unsigned int what)
 {
+	struct parse *p = parse;
 	bool ok;
 
+	(void)unused;
+	(void)what;
 	if (events_want_scalar(&p->in, "grease-ok or deny", &ok) < 0)
 		return -1;
 	p->policy.ech_set = true;
-	parse_setting(p, POLICY_SETTING_ECH);
+	policy_parse_setting(p, POLICY_SETTING_ECH);
 	if (events_scalar_is(&p->in, "deny"))
 		p->policy.ech = POLICY_ECH_DENY;
 	else if (ok && !events_scalar_is(&p->in, "grease-ok"))
@@ -155,34 +96,23 @@ read_ech(struct parse *p)
 }
 
 static int
-read_mode(struct parse *p)
+read_mode(void *parse, void *unused, unsigned int what)
 {
+	struct parse *p = parse;
 	bool ok;
 
+	(void)unused;
+	(void)what;
 	if (events_want_scalar(&p->in, "enforce or learn", &ok) < 0)
 		return -1;
 	p->policy.mode_set = true;
-	parse_setting(p, POLICY_SETTING_MODE);
+	policy_parse_setting(p, POLICY_SETTING_MODE);
 	if (events_scalar_is(&p->in, "learn"))
 		p->policy.mode = POLICY_MODE_LEARN;
 	else if (ok && !events_scalar_is(&p->in, "enforce"))
 		events_report(
 		    &p->in, events_here(&p->in), "'%s' is neither enforce nor learn", events_quote(&p->in).text);
 	return 0;
-}
-
-void
-parse_origin(const struct parse *p, char ret_origin[RULE_ORIGIN_MAX], const char *fmt, ...)
-{
-	char place[48], file[RULE_ORIGIN_MAX];
-	va_list ap;
-	int len;
-
-	va_start(ap, fmt);
-	len = vsnprintf(place, sizeof(place), fmt, ap);
-	va_end(ap);
-	escape_terminal(p->in.file, strlen(p->in.file), file, sizeof(file));
-	snprintf(ret_origin, RULE_ORIGIN_MAX, "%.*s%s", RULE_ORIGIN_MAX - 1 - len, file, place);
 }
 
 static int
@@ -194,7 +124,7 @@ include_add(struct parse *p, const char *name, size_t len)
 	struct policy_include *includes;
 
 	memcpy(include.preset, name, len);
-	parse_origin(p, include.at, ":%u:%u", include.line, include.column);
+	events_origin(&p->in, include.at, ":%u:%u", include.line, include.column);
 	for (size_t i = 0; i < policy->include_count; i++) {
 		if (memcmp(policy->includes[i].preset, include.preset, sizeof(include.preset)) == 0) {
 			events_report(&p->in, events_here(&p->in), "'%s' stands twice, first in line %u; keep one",
@@ -238,8 +168,12 @@ read_preset(struct parse *p)
 }
 
 static int
-read_include(struct parse *p)
+read_include(void *parse, void *unused, unsigned int what)
 {
+	struct parse *p = parse;
+
+	(void)unused;
+	(void)what;
 	if (p->in.event.type != YAML_SEQUENCE_START_EVENT) {
 		if (events_is_null(&p->in))
 			events_report(
@@ -259,36 +193,28 @@ read_include(struct parse *p)
 }
 
 static int
-read_value(struct parse *p, int key)
+read_limits(void *parse, void *unused, unsigned int what)
 {
-	switch (key) {
-	case ROOT_VERSION:
-		return read_version(p);
-	case ROOT_NAME:
-		return read_name(p);
-	case ROOT_INCLUDE:
-		return read_include(p);
-	case ROOT_MODE:
-		return read_mode(p);
-	case ROOT_ECH:
-		return read_ech(p);
-	case ROOT_LIMITS:
-		return parse_limits(p, false, &p->policy.limits);
-	case ROOT_ALLOW:
-		return parse_rules(p, RULE_ALLOW);
-	case ROOT_DENY:
-		return parse_rules(p, RULE_DENY);
-	default:
-		return 0; /* skipped already */
-	}
+	(void)unused;
+	return policy_parse_limits(parse, &((struct parse *)parse)->policy.limits, what);
 }
+
+static const struct events_key keys[] = {
+    {"version", read_version, 0},
+    {"name", read_name, 0},
+    {"include", read_include, 0},
+    {"mode", read_mode, 0},
+    {"ech", read_ech, 0},
+    {"limits", read_limits, false},
+    {"allow", policy_parse_entry_list, RULE_ALLOW},
+    {"deny", policy_parse_entry_list, RULE_DENY},
+};
+const struct events_keys policy_parse_root_keys = {keys, sizeof(keys) / sizeof(keys[0])};
 
 static int
 read_root(struct parse *p)
 {
-	struct events_keys keys = parse_keys_begin(PARSE_ROOT);
-	struct place at = events_here(&p->in);
-	int key;
+	struct place at = events_here(&p->in), places[EVENTS_KEYS_MAX];
 
 	if (p->in.event.type != YAML_MAPPING_START_EVENT) {
 		events_report(&p->in, at,
@@ -296,14 +222,8 @@ read_root(struct parse *p)
 					   : "a policy begins with 'version: 1' and has keys");
 		return events_skip(&p->in);
 	}
-	for (;;) {
-		if (events_next_key(&p->in, &keys, &key) < 0)
-			return -1;
-		if (key == EVENTS_KEY_END)
-			break;
-		if (read_value(p, key) < 0)
-			return -1;
-	}
+	if (events_read_mapping(&p->in, &policy_parse_root_keys, p, NULL, places) < 0)
+		return -1;
 	if (!p->version_seen)
 		events_report(&p->in, at, "version: 1 is required");
 	return 0;
@@ -346,7 +266,7 @@ parse_text(struct parse *p, const char *text, size_t len, const char *file)
 	if (result == 0)
 		result = read_stream(p);
 	if (result == 0)
-		result = parse_twins(p);
+		result = policy_parse_twins(p);
 	events_close(&p->in);
 	return result;
 }
@@ -355,7 +275,7 @@ static void
 parse_drop(struct parse *p)
 {
 	policy_free(&p->policy);
-	policy_notes_free(&p->in.complaints);
+	notes_free(&p->in.complaints);
 	free(p->places);
 }
 
@@ -391,15 +311,15 @@ parse_past_stars(struct parse *p, const char *text, size_t len, const char *file
 		if (at >= len || copy[at] != '*')
 			break;
 		copy[at] = 'x';
-		policy_notes_add(&stars, (uint32_t)star.line, (uint32_t)star.column, EVENTS_STAR_COMPLAINT);
+		notes_add(&stars, (uint32_t)star.line, (uint32_t)star.column, EVENTS_STAR_COMPLAINT);
 		parse_drop(p);
 		parse_text(p, copy, len, file);
 	}
 	for (size_t i = 0; i < stars.count; i++)
 		events_report(
 		    &p->in, (struct place){stars.notes[i].line, stars.notes[i].column}, "%s", stars.notes[i].text);
-	policy_notes_sort(&p->in.complaints);
-	policy_notes_free(&stars);
+	notes_sort(&p->in.complaints);
+	notes_free(&stars);
 	free(copy);
 }
 
@@ -415,7 +335,7 @@ policy_parse_noted(const char *text, size_t len, const char *file, struct policy
 	result = parse_text(&p, text, len, file);
 	if (result == 0 && p.in.error_count == 0) {
 		if (notes != NULL)
-			policy_notes_collect(notes, &p.policy, p.places);
+			notes_collect(notes, &p.policy, p.places);
 		*ret_policy = p.policy;
 		free(p.places);
 		return 0;
@@ -424,7 +344,7 @@ policy_parse_noted(const char *text, size_t len, const char *file, struct policy
 		parse_past_stars(&p, text, len, file);
 	events_fail(&p.in, err);
 	if (notes != NULL) {
-		policy_notes_free(notes);
+		notes_free(notes);
 		*notes = p.in.complaints;
 		notes->broken = true;
 		p.in.complaints = (struct policy_notes){.notes = NULL};

@@ -3,7 +3,7 @@
 #ifndef POSTERN_POLICY_POLICY_PARSE_H
 #define POSTERN_POLICY_POLICY_PARSE_H
 
-#include "policy/events.h"
+#include "policy/text/events.h"
 #include "policy/text/policy.h"
 
 struct parse {
@@ -14,27 +14,23 @@ struct parse {
 	size_t place_size;
 };
 
-/* "allow" or "deny": a list of entries. */
-int parse_rules(struct parse *p, enum rule_action action);
+/* A list of entries, the value of "allow" or "deny": parse is a struct parse *, action an enum rule_action. */
+int policy_parse_entry_list(void *parse, void *unused, unsigned int action);
+
+/* "limits" of the sandbox, or (of_rule) of an entry: parse is a struct parse *, limits a struct limits *. */
+int policy_parse_limits(void *parse, void *limits, unsigned int of_rule);
 
 /* Once all is read: the same rule twice, where both are counted. -1: no memory. */
-int parse_twins(struct parse *p);
-
-/* "limits" of the sandbox, or of an entry (of_rule). */
-int parse_limits(struct parse *p, bool of_rule, struct limits *ret_limits);
-
-/* The text's file with a place behind it (":7"), escaped; of a long path the end is lost, not the place. */
-void parse_origin(const struct parse *p, char ret_origin[RULE_ORIGIN_MAX], const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+int policy_parse_twins(struct parse *p);
 
 /* The value that is there is an enum policy_setting's: keep its place. */
-void parse_setting(struct parse *p, unsigned int setting);
+static inline void
+policy_parse_setting(struct parse *p, unsigned int setting)
+{
+	events_origin(&p->in, p->policy.setting_origins[setting], ":%zu", events_here(&p->in).line);
+}
 
-/* What each level of the language knows, for the parser and for what has to agree with it (the schema's test). */
-enum parse_level { PARSE_ROOT = 0, PARSE_ENTRY, PARSE_LIMITS, PARSE_RULE_LIMITS, PARSE_LIMIT, PARSE_LEVEL_MAX };
-const char *const *parse_keys(enum parse_level level, size_t *ret_count);
-
-/* Ready for events_next_key. */
-struct events_keys parse_keys_begin(enum parse_level level);
+/* The language's words, for what has to agree with them (the schema's test); those of limits are in limits.h. */
+extern const struct events_keys policy_parse_root_keys, policy_parse_entry_keys, policy_parse_limits_pair_keys;
 
 #endif

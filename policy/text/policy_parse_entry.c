@@ -4,23 +4,12 @@
 
 #include "policy/text/quantity.h"
 
+#include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* In the order of parse_keys. */
-enum {
-	ENTRY_HOST = 0,
-	ENTRY_CIDR,
-	ENTRY_COUNTRY,
-	ENTRY_ASN,
-	ENTRY_PORTS,
-	ENTRY_UDP,
-	ENTRY_SUBDOMAINS,
-	ENTRY_SHARED,
-	ENTRY_EXPIRES,
-	ENTRY_USES,
-	ENTRY_LIMITS,
-};
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* One entry while it is read. */
 struct entry {
@@ -47,24 +36,30 @@ is_no_text(const char *text, size_t len)
 	return digit;
 }
 
+/* What kinds of target there are: an entry has one of them. */
+static const struct target {
+	const char *wants;
+	int (*set)(struct rule *rule, const char *text, size_t len, struct error *err);
+	bool number; /* a plain number is no mistake */
+} targets[] = {
+    [RULE_HOST] = {"a host name, as in example.com", rule_set_host, false},
+    [RULE_CIDR] = {"an address range, as in 140.82.112.0/20", rule_set_cidr, false},
+    [RULE_COUNTRY] = {"a country's two letters, as in KP", rule_set_country, false},
+    [RULE_ASN] = {"the number of an autonomous system, as in 64500", rule_set_asn, true},
+};
+
 static int
-read_target(struct parse *p, struct entry *entry, int key)
+read_target(void *parse, void *into, unsigned int kind)
 {
-	static const char *const wants[] = {[ENTRY_HOST] = "a host name, as in example.com",
-	    [ENTRY_CIDR] = "an address range, as in 140.82.112.0/20",
-	    [ENTRY_COUNTRY] = "a country's two letters, as in KP",
-	    [ENTRY_ASN] = "the number of an autonomous system, as in 64500"};
-	static int (*const set[])(struct rule * rule, const char *text, size_t len, struct error *err) = {
-	    [ENTRY_HOST] = rule_set_host,
-	    [ENTRY_CIDR] = rule_set_cidr,
-	    [ENTRY_COUNTRY] = rule_set_country,
-	    [ENTRY_ASN] = rule_set_asn};
+	const struct target *target = &targets[kind];
+	struct parse *p = parse;
+	struct entry *entry = into;
 	const char *text;
 	struct error err;
 	size_t len;
 	bool ok;
 
-	if (events_want_scalar(&p->in, wants[key], &ok) < 0)
+	if (events_want_scalar(&p->in, target->wants, &ok) < 0)
 		return -1;
 	if (entry->target_at.line != 0) {
 		events_report(&p->in, events_here(&p->in),
@@ -75,10 +70,10 @@ read_target(struct parse *p, struct entry *entry, int key)
 	if (!ok)
 		return 0;
 	text = events_scalar(&p->in, &len);
-	if (key != ENTRY_ASN && events_scalar_is_plain(&p->in) && is_no_text(text, len))
+	if (!target->number && events_scalar_is_plain(&p->in) && is_no_text(text, len))
 		events_report(&p->in, events_here(&p->in), "'%s' is a number or a truth value; write %s",
-		    events_quote(&p->in).text, wants[key]);
-	else if (set[key](&entry->rule, text, len, &err) < 0)
+		    events_quote(&p->in).text, target->wants);
+	else if (target->set(&entry->rule, text, len, &err) < 0)
 		events_report(&p->in, events_here(&p->in), "%s", err.text);
 	return 0;
 }
@@ -102,10 +97,12 @@ read_port(struct parse *p, struct entry *entry)
 }
 
 static int
-read_ports(struct parse *p, struct entry *entry)
+read_ports(void *parse, void *entry, unsigned int unused)
 {
+	struct parse *p = parse;
 	bool any = false;
 
+	(void)unused;
 	if (p->in.event.type != YAML_SEQUENCE_START_EVENT)
 		return read_port(p, entry);
 	for (;;) {
@@ -122,18 +119,19 @@ read_ports(struct parse *p, struct entry *entry)
 	return 0;
 }
 
-/* true or false, unquoted. *ret_value is written only when it is one. */
+/* true or false, unquoted; flag is the offset of the bool in struct entry. */
 static int
-parse_flag(struct parse *p, bool *ret_value)
+read_flag(void *parse, void *entry, unsigned int flag)
 {
-	bool ok;
+	struct parse *p = parse;
+	bool *value = (bool *)((char *)entry + flag), ok;
 
 	if (events_want_scalar(&p->in, "true or false", &ok) < 0)
 		return -1;
 	if (events_scalar_is_plain(&p->in) && events_scalar_is(&p->in, "true"))
-		*ret_value = true;
+		*value = true;
 	else if (events_scalar_is_plain(&p->in) && events_scalar_is(&p->in, "false"))
-		*ret_value = false;
+		*value = false;
 	else if (ok)
 		events_report(&p->in, events_here(&p->in), "'%s' is neither true nor false; write true",
 		    events_quote(&p->in).text);
@@ -142,12 +140,15 @@ parse_flag(struct parse *p, bool *ret_value)
 
 /* "2h", or a point in time. */
 static int
-read_expires(struct parse *p, struct entry *entry)
+read_expires(void *parse, void *into, unsigned int unused)
 {
+	struct parse *p = parse;
+	struct entry *entry = into;
 	const char *text;
 	size_t len;
 	bool ok;
 
+	(void)unused;
 	if (events_want_scalar(&p->in, "for how long, as in 2h, or until when, as in 2026-12-01T10:00:00Z", &ok) < 0)
 		return -1;
 	if (!ok)
@@ -163,13 +164,16 @@ read_expires(struct parse *p, struct entry *entry)
 }
 
 static int
-read_uses(struct parse *p, struct entry *entry)
+read_uses(void *parse, void *into, unsigned int unused)
 {
+	struct parse *p = parse;
+	struct entry *entry = into;
 	uint64_t uses = 0;
 	const char *text;
 	size_t len;
 	bool ok;
 
+	(void)unused;
 	if (events_want_scalar(&p->in, "how many connections, as in 3", &ok) < 0)
 		return -1;
 	if (!ok)
@@ -183,32 +187,27 @@ read_uses(struct parse *p, struct entry *entry)
 }
 
 static int
-read_value(struct parse *p, struct entry *entry, int key)
+read_limits(void *parse, void *entry, unsigned int unused)
 {
-	switch (key) {
-	case ENTRY_HOST:
-	case ENTRY_CIDR:
-	case ENTRY_COUNTRY:
-	case ENTRY_ASN:
-		return read_target(p, entry, key);
-	case ENTRY_PORTS:
-		return read_ports(p, entry);
-	case ENTRY_UDP:
-		return parse_flag(p, &entry->udp);
-	case ENTRY_SUBDOMAINS:
-		return parse_flag(p, &entry->rule.subdomains);
-	case ENTRY_SHARED:
-		return parse_flag(p, &entry->rule.shared);
-	case ENTRY_EXPIRES:
-		return read_expires(p, entry);
-	case ENTRY_USES:
-		return read_uses(p, entry);
-	case ENTRY_LIMITS:
-		return parse_limits(p, true, &entry->rule.limits);
-	default:
-		return 0; /* skipped already */
-	}
+	(void)unused;
+	return policy_parse_limits(parse, &((struct entry *)entry)->rule.limits, true);
 }
+
+static const struct events_key keys[] = {
+    {"host", read_target, RULE_HOST},
+    {"cidr", read_target, RULE_CIDR},
+    {"country", read_target, RULE_COUNTRY},
+    {"asn", read_target, RULE_ASN},
+    {"ports", read_ports, 0},
+    {"udp", read_flag, offsetof(struct entry, udp)},
+    {"subdomains", read_flag, offsetof(struct entry, rule.subdomains)},
+    {"shared", read_flag, offsetof(struct entry, rule.shared)},
+    {"expires", read_expires, 0},
+    {"uses", read_uses, 0},
+    {"limits", read_limits, 0},
+};
+const struct events_keys policy_parse_entry_keys = {keys, COUNT(keys)};
+static_assert(COUNT(keys) <= EVENTS_KEYS_MAX, "each key's place is kept");
 
 /* Where the rule's target stands, for the notes. */
 static int
@@ -234,7 +233,7 @@ entry_add(struct parse *p, struct entry *entry, struct place at)
 	struct rule *rule = &entry->rule;
 	struct error err;
 
-	parse_origin(p, rule->origin, ":%zu", at.line);
+	events_origin(&p->in, rule->origin, ":%zu", at.line);
 	if (place_keep(p, entry->target_at) < 0)
 		error_set(&err, ERROR_LIMIT, "no memory to read it");
 	else if (policy_add(&p->policy, rule, &err) == 0)
@@ -283,45 +282,31 @@ refuse_entry(struct parse *p)
 	return events_skip(&p->in);
 }
 
-/* A deny entry counts nothing. */
-static void
-refuse_key(struct parse *p, const struct events_keys *keys, int key)
-{
-	if (keys->seen[key].line != 0)
-		events_report(&p->in, keys->seen[key], "'%s' is for allow entries only; remove it", keys->words[key]);
-}
-
 static int
 read_entry(struct parse *p, enum rule_action action)
 {
 	struct entry entry = {.rule = {.action = action}};
-	struct events_keys keys = parse_keys_begin(PARSE_ENTRY);
-	struct place at = events_here(&p->in);
+	struct place at = events_here(&p->in), places[EVENTS_KEYS_MAX];
 	size_t errors_before = p->in.error_count;
-	int key;
 
 	if (p->in.event.type != YAML_MAPPING_START_EVENT)
 		return refuse_entry(p);
-	for (;;) {
-		if (events_next_key(&p->in, &keys, &key) < 0)
-			return -1;
-		if (key == EVENTS_KEY_END)
-			break;
-		if (read_value(p, &entry, key) < 0)
-			return -1;
-	}
-	if (action == RULE_DENY)
-		refuse_key(p, &keys, ENTRY_USES);
-	if (action == RULE_DENY)
-		refuse_key(p, &keys, ENTRY_LIMITS);
+	if (events_read_mapping(&p->in, &policy_parse_entry_keys, p, &entry, places) < 0)
+		return -1;
+	/* A deny counts nothing. */
+	for (size_t i = 0; action == RULE_DENY && i < COUNT(keys); i++)
+		if (places[i].line != 0 && (keys[i].read == read_uses || keys[i].read == read_limits))
+			events_report(&p->in, places[i], "'%s' is for allow entries only; remove it", keys[i].word);
 	return p->in.error_count > errors_before ? 0 : entry_finish(p, &entry, at);
 }
 
 int
-parse_rules(struct parse *p, enum rule_action action)
+policy_parse_entry_list(void *parse, void *unused, unsigned int action)
 {
 	const char *key = action == RULE_ALLOW ? "allow" : "deny";
+	struct parse *p = parse;
 
+	(void)unused;
 	p->policy.has_allow = p->policy.has_allow || action == RULE_ALLOW;
 	if (p->in.event.type != YAML_SEQUENCE_START_EVENT) {
 		if (events_is_null(&p->in))
@@ -337,7 +322,7 @@ parse_rules(struct parse *p, enum rule_action action)
 			return -1;
 		if (p->in.event.type == YAML_SEQUENCE_END_EVENT)
 			return 0;
-		if (read_entry(p, action) < 0)
+		if (read_entry(p, (enum rule_action)action) < 0)
 			return -1;
 	}
 }

@@ -4,15 +4,20 @@
 
 #include "policy/text/quantity.h"
 
-#include <assert.h>
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-enum { LIMIT_KEY_SOFT = 0, LIMIT_KEY_HARD };
+/* One limit while it is read. */
+struct reading {
+	enum limit_kind kind;
+	struct limit limit;
+	struct place soft_at; /* line 0: none yet */
+};
 
 /* One number. *ret_value stays as it is after a complaint. */
 static int
 read_amount(struct parse *p, enum limit_kind kind, uint64_t *ret_value)
 {
-	bool bytes = limit_kind_is_bytes(kind), ok, good;
+	bool bytes = limits_kind_is_bytes(kind), ok, good;
 	const char *text;
 	uint64_t value;
 	size_t len;
@@ -39,101 +44,92 @@ read_amount(struct parse *p, enum limit_kind kind, uint64_t *ret_value)
 	return 0;
 }
 
+/* "soft" or "hard" of a pair. */
+static int
+read_mark(void *parse, void *into, unsigned int hard)
+{
+	struct parse *p = parse;
+	struct reading *reading = into;
+
+	if (!hard)
+		reading->soft_at = events_here(&p->in);
+	return read_amount(p, reading->kind, hard ? &reading->limit.hard : &reading->limit.soft);
+}
+
+static const struct events_key pair_keys[] = {{"soft", read_mark, false}, {"hard", read_mark, true}};
+const struct events_keys policy_parse_limits_pair_keys = {pair_keys, COUNT(pair_keys)};
+
 /* {soft: A, hard: B} */
 static int
 read_pair(struct parse *p, enum limit_kind kind, struct limit *ret_limit)
 {
-	struct events_keys keys = parse_keys_begin(PARSE_LIMIT);
-	struct place at = events_here(&p->in), soft_at = at;
+	struct reading reading = {.kind = kind, .soft_at = events_here(&p->in)};
+	struct place at = events_here(&p->in), places[EVENTS_KEYS_MAX];
 	size_t errors_before = p->in.error_count;
-	struct limit limit = {0, 0};
-	int key, result = 0;
 
-	for (;;) {
-		if (events_next_key(&p->in, &keys, &key) < 0)
-			return -1;
-		if (key == EVENTS_KEY_END)
-			break;
-		if (key == LIMIT_KEY_SOFT) {
-			soft_at = events_here(&p->in);
-			result = read_amount(p, kind, &limit.soft);
-		} else if (key == LIMIT_KEY_HARD) {
-			result = read_amount(p, kind, &limit.hard);
-		}
-		if (result < 0)
-			return -1;
-	}
+	if (events_read_mapping(&p->in, &policy_parse_limits_pair_keys, p, &reading, places) < 0)
+		return -1;
 	if (p->in.error_count > errors_before)
 		return 0;
-	if (limit.hard == 0)
+	if (reading.limit.hard == 0)
 		events_report(
 		    &p->in, at, "the limit has no 'hard'; write hard, and soft if an event shall come before it");
-	else if (limit.soft > limit.hard)
-		events_report(&p->in, soft_at, "soft is above hard; it has to come first");
-	if (limit.soft == 0)
-		limit.soft = limit_soft_of(limit.hard);
-	*ret_limit = limit;
+	else if (reading.limit.soft > reading.limit.hard)
+		events_report(&p->in, reading.soft_at, "soft is above hard; it has to come first");
+	if (reading.limit.soft == 0)
+		reading.limit.soft = limits_soft_of(reading.limit.hard);
+	*ret_limit = reading.limit;
 	return 0;
 }
 
+/* The value of one kind's key. Limits of a sandbox have a place each, those of a rule have the rule's. */
 static int
-read_limit(struct parse *p, enum limit_kind kind, struct limit *ret_limit)
+read_limit(struct parse *p, struct limits *limits, enum limit_kind kind)
 {
 	uint64_t hard = 0;
 
 	if (p->in.event.type == YAML_MAPPING_START_EVENT)
-		return read_pair(p, kind, ret_limit);
+		return read_pair(p, kind, &limits->of[kind]);
 	if (read_amount(p, kind, &hard) < 0)
 		return -1;
-	*ret_limit = (struct limit){limit_soft_of(hard), hard};
+	limits->of[kind] = (struct limit){limits_soft_of(hard), hard};
 	return 0;
 }
 
-/* The kind that a key of parse_keys names. */
-static enum limit_kind
-kind_of_key(bool of_rule, int key)
+static int
+read_rule_limit(void *parse, void *limits, unsigned int kind)
 {
-	int at = 0;
+	return read_limit(parse, limits, (enum limit_kind)kind);
+}
 
-	for (size_t kind = 0; kind < LIMIT_KIND_MAX; kind++) {
-		if (of_rule && !limit_kind_is_of_rules((enum limit_kind)kind))
-			continue;
-		if (at++ == key)
-			return (enum limit_kind)kind;
-	}
-	assert(!"a key of the table");
-	return LIMIT_CONNECTIONS;
+static int
+read_sandbox_limit(void *parse, void *limits, unsigned int kind)
+{
+	policy_parse_setting(parse, POLICY_SETTING_LIMITS + kind);
+	return read_limit(parse, limits, (enum limit_kind)kind);
 }
 
 int
-parse_limits(struct parse *p, bool of_rule, struct limits *ret_limits)
+policy_parse_limits(void *parse, void *limits, unsigned int of_rule)
 {
-	struct events_keys keys = parse_keys_begin(of_rule ? PARSE_RULE_LIMITS : PARSE_LIMITS);
-	struct place at = events_here(&p->in);
+	struct parse *p = parse;
+	struct events_key keys[LIMIT_KIND_MAX];
+	struct events_keys known = {.keys = keys};
+	struct place at = events_here(&p->in), places[EVENTS_KEYS_MAX];
+	size_t errors_before = p->in.error_count;
 	bool any = false;
-	int key;
 
-	if (p->in.event.type != YAML_MAPPING_START_EVENT) {
-		if (p->in.event.type != YAML_ALIAS_EVENT)
-			events_report(&p->in, at, "'limits' has keys; known here: %s", keys.known);
-		return events_skip(&p->in);
-	}
-	for (;;) {
-		if (events_next_key(&p->in, &keys, &key) < 0)
-			return -1;
-		if (key == EVENTS_KEY_END)
-			break;
-		any = true;
-		if (key >= 0) {
-			enum limit_kind kind = kind_of_key(of_rule, key);
-
-			if (!of_rule)
-				parse_setting(p, POLICY_SETTING_LIMITS + kind);
-			if (read_limit(p, kind, &ret_limits->of[kind]) < 0)
-				return -1;
-		}
-	}
-	if (!any)
+	for (unsigned int kind = 0; kind < LIMIT_KIND_MAX; kind++)
+		if (!of_rule || limits_kind_is_of_rules((enum limit_kind)kind))
+			keys[known.count++] = (struct events_key){
+			    limits_kind_text(kind), of_rule ? read_rule_limit : read_sandbox_limit, kind};
+	if (p->in.event.type != YAML_MAPPING_START_EVENT)
+		return events_refuse_mapping(&p->in, "'limits' has keys; known here: ", &known);
+	if (events_read_mapping(&p->in, &known, p, limits, places) < 0)
+		return -1;
+	for (size_t i = 0; i < known.count; i++)
+		any = any || places[i].line != 0;
+	if (!any && p->in.error_count == errors_before)
 		events_report(&p->in, at, "'limits' is empty; name one or leave it out");
 	return 0;
 }

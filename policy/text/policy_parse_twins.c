@@ -59,7 +59,7 @@ twins_report(struct parse *p, const struct twin *twins, size_t count)
 }
 
 int
-parse_twins(struct parse *p)
+policy_parse_twins(struct parse *p)
 {
 	size_t count = 0;
 	struct twin *twins = calloc(p->policy.rule_count + 1, sizeof(*twins));

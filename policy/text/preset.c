@@ -169,7 +169,7 @@ preset_text(const struct preset_dirs *dirs, const char *name, char **ret_text, s
 	}
 	if (fd < 0)
 		return complain_missing(dirs, name, err);
-	result = policy_load(fd, what, ret_text, ret_len, err);
+	result = policy_file_load(fd, what, ret_text, ret_len, err);
 	close(fd);
 	return result;
 }

@@ -134,8 +134,8 @@ cidr_mended(const char *text, size_t len, char ret_text[ADDR_TEXT_MAX + 4])
 	prefix.bits = (uint8_t)bits;
 	for (unsigned int bit = bits; bit < 128; bit++)
 		prefix.addr.bytes[bit / 8] &= (uint8_t) ~(0x80u >> bit % 8);
-	prefix_format(&prefix, ret_text);
-	if (!prefix_parse(ret_text, strlen(ret_text), &prefix))
+	addr_prefix_format(&prefix, ret_text);
+	if (!addr_prefix_parse(ret_text, strlen(ret_text), &prefix))
 		ret_text[0] = '\0';
 }
 
@@ -145,7 +145,7 @@ rule_set_cidr(struct rule *rule, const char *text, size_t len, struct error *err
 	char mended[ADDR_TEXT_MAX + 4];
 
 	rule->kind = RULE_CIDR;
-	if (prefix_parse(text, len, &rule->prefix))
+	if (addr_prefix_parse(text, len, &rule->prefix))
 		return 0;
 	cidr_mended(text, len, mended);
 	if (mended[0] != '\0')
@@ -284,7 +284,7 @@ bracket_parse(struct rule *rule, const char *word, size_t len, struct error *err
 
 	if (close == NULL)
 		return complain(err, "'%s' has no closing bracket", quote(word, len).text);
-	if (memchr(word + 1, ':', inner) == NULL || !prefix_parse(word + 1, inner, &rule->prefix))
+	if (memchr(word + 1, ':', inner) == NULL || !addr_prefix_parse(word + 1, inner, &rule->prefix))
 		return complain(
 		    err, "'%s': brackets go around an IPv6 address only, as in [2600::1]:443", quote(word, len).text);
 	rule->kind = RULE_CIDR;
@@ -335,7 +335,7 @@ word_parse(struct rule *rule, const char *word, size_t len, struct error *err)
 		return bracket_parse(rule, word, len, err);
 	if (holds(word, len, "[") || holds(word, len, "]"))
 		return host_look(word, len, err);
-	if (prefix_parse(word, len, &rule->prefix)) {
+	if (addr_prefix_parse(word, len, &rule->prefix)) {
 		rule->kind = RULE_CIDR;
 		return 0;
 	}
@@ -415,7 +415,7 @@ target_format(const struct rule *rule, char ret_text[RULE_TEXT_MAX])
 	if (rule->prefix.bits == (addr->family == 4 ? 32 : 128))
 		addr_format(addr, prefix);
 	else
-		prefix_format(&rule->prefix, prefix);
+		addr_prefix_format(&rule->prefix, prefix);
 	return snprintf(ret_text, RULE_TEXT_MAX, addr->family == 6 ? "[%s]" : "%s", prefix);
 }
 

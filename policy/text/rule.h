@@ -54,7 +54,7 @@ struct rule {
 	int64_t expires_us;       /* microseconds since the epoch: from then on it is no rule; 0: never */
 	uint32_t expires_after_s; /* "expires: 2h", not yet counted from anywhere (policy_resolve); 0: not relative */
 	uint32_t uses;            /* allow: connections it is good for; 0: any number */
-	struct limits limits;     /* allow: of this rule's connections; only kinds that limit_kind_is_of_rules */
+	struct limits limits;     /* allow: of this rule's connections; only kinds that limits_kind_is_of_rules */
 	char origin[RULE_ORIGIN_MAX]; /* "read-the-news.yaml:7" or "edit by uid 1000" */
 };
 

@@ -78,9 +78,9 @@ check_cidr(const struct rule *rule, struct error *err)
 	char text[ADDR_TEXT_MAX + 4];
 	const struct never_prefix *row;
 
-	if (!prefix_touches_never(&rule->prefix, &row))
+	if (!addr_prefix_touches_never(&rule->prefix, &row))
 		return 0;
-	prefix_format(&rule->prefix, text);
+	addr_prefix_format(&rule->prefix, text);
 	if (row->prefix.bits == rule->prefix.bits)
 		return error_set(err, ERROR_POLICY, "%s is %s and can never be allowed", text, row->why);
 	if (row->prefix.bits < rule->prefix.bits)
@@ -150,10 +150,10 @@ check_terms(const struct rule *rule, struct error *err)
 	for (size_t kind = 0; kind < LIMIT_KIND_MAX; kind++) {
 		struct limit limit = rule->limits.of[kind];
 
-		if (!limit_is_sound((enum limit_kind)kind, limit) ||
-		    (limit.hard != 0 && !limit_kind_is_of_rules((enum limit_kind)kind)))
+		if (!limits_is_sound((enum limit_kind)kind, limit) ||
+		    (limit.hard != 0 && !limits_kind_is_of_rules((enum limit_kind)kind)))
 			return error_set(
-			    err, ERROR_POLICY, "a rule has no such limit: %s", limit_kind_text((unsigned int)kind));
+			    err, ERROR_POLICY, "a rule has no such limit: %s", limits_kind_text((unsigned int)kind));
 	}
 	return 0;
 }

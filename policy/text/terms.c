@@ -32,12 +32,12 @@ terms_append_limit(char text[TERMS_TEXT_MAX], enum limit_kind kind, const struct
 
 	if (limit->hard == 0)
 		return;
-	limit_format_amount(kind, limit->hard, hard);
-	if (limit->soft == limit_soft_of(limit->hard))
-		terms_append(text, "%s %s", limit_kind_text(kind), hard);
+	limits_format_amount(kind, limit->hard, hard);
+	if (limit->soft == limits_soft_of(limit->hard))
+		terms_append(text, "%s %s", limits_kind_text(kind), hard);
 	else
-		terms_append(
-		    text, "%s %s (soft %s)", limit_kind_text(kind), hard, limit_format_amount(kind, limit->soft, soft));
+		terms_append(text, "%s %s (soft %s)", limits_kind_text(kind), hard,
+		    limits_format_amount(kind, limit->soft, soft));
 }
 
 void
@@ -101,5 +101,5 @@ terms_setting_text(enum policy_setting setting)
 		return "mode";
 	if (setting == POLICY_SETTING_ECH)
 		return "ech";
-	return limit_kind_text((unsigned int)setting - POLICY_SETTING_LIMITS);
+	return limits_kind_text((unsigned int)setting - POLICY_SETTING_LIMITS);
 }

@@ -187,7 +187,7 @@ ip_term(const char *text)
 {
 	struct query_term term = {.field = QUERY_FIELD_IP};
 
-	if (!prefix_parse(text, strlen(text), &term.prefix))
+	if (!addr_prefix_parse(text, strlen(text), &term.prefix))
 		abort();
 	return term;
 }

@@ -66,12 +66,12 @@ try_prefix(const char *text, size_t len)
 	struct prefix prefix, again;
 	char printed[ADDR_TEXT_MAX + 4];
 
-	if (!prefix_parse(text, len, &prefix))
+	if (!addr_prefix_parse(text, len, &prefix))
 		return;
-	prefix_format(&prefix, printed);
-	if (!prefix_parse(printed, strlen(printed), &again) || memcmp(&prefix, &again, sizeof(prefix)) != 0)
+	addr_prefix_format(&prefix, printed);
+	if (!addr_prefix_parse(printed, strlen(printed), &again) || memcmp(&prefix, &again, sizeof(prefix)) != 0)
 		abort();
-	if (prefix_touches_never(&prefix, &row) != (row != NULL))
+	if (addr_prefix_touches_never(&prefix, &row) != (row != NULL))
 		abort();
 	/* The first address of a prefix that touches nothing is a good one, but for ISATAP ids inside a short prefix.
 	 */

@@ -552,7 +552,7 @@ ip(const char *prefix)
 {
 	struct query_term term = {.field = QUERY_FIELD_IP};
 
-	assert_true(prefix_parse(prefix, strlen(prefix), &term.prefix));
+	assert_true(addr_prefix_parse(prefix, strlen(prefix), &term.prefix));
 	return term;
 }
 

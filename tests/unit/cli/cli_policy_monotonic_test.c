@@ -127,7 +127,7 @@ reach_of(const char *text, struct reach *ret_reach)
 	memset(ret_reach, 0, sizeof(*ret_reach));
 	if (policy_parse(text, strlen(text), "p.yaml", &policy, &err) < 0)
 		return false;
-	if (policy_layers_merge(&layers, &effective, &err) < 0) {
+	if (layers_merge(&layers, &effective, &err) < 0) {
 		policy_free(&policy);
 		return false;
 	}

@@ -451,18 +451,31 @@ defined(const char *name)
 }
 
 static void
-expect_keys(enum parse_level level, const json_t *properties, const json_t *more)
+expect_keys(const struct events_keys *keys, const json_t *properties, const json_t *more)
 {
-	size_t count, known = json_object_size(properties);
-	const char *const *keys = parse_keys(level, &count);
+	size_t known = json_object_size(properties);
 	const json_t *item;
 	const char *key;
 
-	for (size_t i = 0; i < count; i++)
-		if (json_object_get(properties, keys[i]) == NULL && json_object_get(more, keys[i]) == NULL)
-			fail_msg("the schema does not know %s", keys[i]);
+	for (size_t i = 0; i < keys->count; i++)
+		if (json_object_get(properties, keys->keys[i].word) == NULL &&
+		    json_object_get(more, keys->keys[i].word) == NULL)
+			fail_msg("the schema does not know %s", keys->keys[i].word);
 	json_object_foreach((json_t *)(uintptr_t)more, key, item) known += json_object_get(properties, key) == NULL;
-	assert_int_equal(known, count);
+	assert_int_equal(known, keys->count);
+}
+
+/* The kinds of limits, all or those of rules. */
+static void
+expect_limits(bool of_rules, const json_t *properties)
+{
+	struct events_key words[LIMIT_KIND_MAX];
+	struct events_keys keys = {words, 0};
+
+	for (unsigned int kind = 0; kind < LIMIT_KIND_MAX; kind++)
+		if (!of_rules || limits_kind_is_of_rules((enum limit_kind)kind))
+			words[keys.count++] = (struct events_key){.word = limits_kind_text(kind)};
+	expect_keys(&keys, properties, NULL);
 }
 
 static void
@@ -472,11 +485,11 @@ keys_are_the_same(void **state)
 	    json_object_get(json_object_get(json_object_get(schema, "$defs"), "countLimit"), "anyOf"), 1);
 
 	(void)state;
-	expect_keys(PARSE_ROOT, json_object_get(schema, "properties"), NULL);
-	expect_keys(PARSE_ENTRY, defined("allowEntry"), defined("denyEntry"));
-	expect_keys(PARSE_LIMITS, defined("limits"), NULL);
-	expect_keys(PARSE_RULE_LIMITS, defined("ruleLimits"), NULL);
-	expect_keys(PARSE_LIMIT, json_object_get(pair, "properties"), NULL);
+	expect_keys(&policy_parse_root_keys, json_object_get(schema, "properties"), NULL);
+	expect_keys(&policy_parse_entry_keys, defined("allowEntry"), defined("denyEntry"));
+	expect_limits(false, defined("limits"));
+	expect_limits(true, defined("ruleLimits"));
+	expect_keys(&policy_parse_limits_pair_keys, json_object_get(pair, "properties"), NULL);
 }
 
 int

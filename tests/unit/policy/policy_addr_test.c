@@ -269,8 +269,8 @@ case_A_10_wireserver_is_public_and_refused(void **state)
 
 	(void)state;
 	assert_non_null(strstr(never("168.63.129.16")->why, "Azure"));
-	assert_true(prefix_parse("168.63.0.0/16", 13, &prefix));
-	assert_true(prefix_touches_never(&prefix, &row));
+	assert_true(addr_prefix_parse("168.63.0.0/16", 13, &prefix));
+	assert_true(addr_prefix_touches_never(&prefix, &row));
 	assert_string_equal(row->text, "168.63.129.16/32");
 }
 
@@ -400,15 +400,15 @@ prefix_forms(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-		assert_true(prefix_parse(good[i], strlen(good[i]), &prefix));
-		assert_string_equal(prefix_format(&prefix, text), good[i]);
+		assert_true(addr_prefix_parse(good[i], strlen(good[i]), &prefix));
+		assert_string_equal(addr_prefix_format(&prefix, text), good[i]);
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		if (prefix_parse(bad[i], strlen(bad[i]), &prefix))
+		if (addr_prefix_parse(bad[i], strlen(bad[i]), &prefix))
 			fail_msg("'%s' was taken for a prefix", bad[i]);
-	assert_true(prefix_parse("1.2.3.4", 7, &prefix));
+	assert_true(addr_prefix_parse("1.2.3.4", 7, &prefix));
 	assert_int_equal(prefix.bits, 32);
-	assert_false(prefix_parse("1.2.3.0/24\0", 11, &prefix));
+	assert_false(addr_prefix_parse("1.2.3.0/24\0", 11, &prefix));
 }
 
 static void
@@ -418,12 +418,12 @@ prefix_relations(void **state)
 	struct addr addr = parse("10.1.2.3");
 
 	(void)state;
-	assert_true(prefix_parse("10.0.0.0/8", 10, &wide) && prefix_parse("10.1.0.0/18", 11, &narrow));
-	assert_true(prefix_parse("11.0.0.0/8", 10, &other) && prefix_parse("::/0", 4, &v6));
-	assert_true(prefix_contains(&wide, &addr) && prefix_contains(&narrow, &addr));
-	assert_false(prefix_contains(&other, &addr) || prefix_contains(&v6, &addr));
-	assert_true(prefix_overlaps(&wide, &narrow) && prefix_overlaps(&narrow, &wide));
-	assert_false(prefix_overlaps(&wide, &other) || prefix_overlaps(&wide, &v6));
+	assert_true(addr_prefix_parse("10.0.0.0/8", 10, &wide) && addr_prefix_parse("10.1.0.0/18", 11, &narrow));
+	assert_true(addr_prefix_parse("11.0.0.0/8", 10, &other) && addr_prefix_parse("::/0", 4, &v6));
+	assert_true(addr_prefix_contains(&wide, &addr) && addr_prefix_contains(&narrow, &addr));
+	assert_false(addr_prefix_contains(&other, &addr) || addr_prefix_contains(&v6, &addr));
+	assert_true(addr_prefix_overlaps(&wide, &narrow) && addr_prefix_overlaps(&narrow, &wide));
+	assert_false(addr_prefix_overlaps(&wide, &other) || addr_prefix_overlaps(&wide, &v6));
 }
 
 static void
@@ -442,16 +442,16 @@ prefixes_that_touch_the_list(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_true(prefix_parse(cases[i].prefix, strlen(cases[i].prefix), &prefix));
+		assert_true(addr_prefix_parse(cases[i].prefix, strlen(cases[i].prefix), &prefix));
 		row = NULL;
-		if (prefix_touches_never(&prefix, &row) != (cases[i].row != NULL))
+		if (addr_prefix_touches_never(&prefix, &row) != (cases[i].row != NULL))
 			fail_msg("%s: wrong answer", cases[i].prefix);
 		if (row != NULL)
 			assert_string_equal(row->text, cases[i].row);
 	}
-	assert_true(prefix_parse("0.0.0.0/0", 9, &prefix) && prefix_touches_never(&prefix, &row));
-	assert_true(prefix_parse("::/0", 4, &prefix) && prefix_touches_never(&prefix, &row));
-	assert_true(prefix_parse("2000::/3", 8, &prefix) && prefix_touches_never(&prefix, &row));
+	assert_true(addr_prefix_parse("0.0.0.0/0", 9, &prefix) && addr_prefix_touches_never(&prefix, &row));
+	assert_true(addr_prefix_parse("::/0", 4, &prefix) && addr_prefix_touches_never(&prefix, &row));
+	assert_true(addr_prefix_parse("2000::/3", 8, &prefix) && addr_prefix_touches_never(&prefix, &row));
 }
 
 static void
@@ -479,16 +479,16 @@ platform_rows_are_off_until_named(void **state)
 	struct prefix prefix;
 
 	(void)state;
-	assert_true(prefix_parse("34.118.224.0/24", 15, &prefix));
+	assert_true(addr_prefix_parse("34.118.224.0/24", 15, &prefix));
 	assert_null(never("34.118.224.1"));
 	assert_null(never("2600:2d00:2:1000::1"));
-	assert_false(prefix_touches_never(&prefix, &row));
+	assert_false(addr_prefix_touches_never(&prefix, &row));
 	assert_false(addr_never_env("nowhere"));
 	assert_true(addr_never_env("gcp"));
 	assert_string_equal(never("34.118.224.1")->text, "34.118.224.0/20");
 	assert_non_null(strstr(never("34.118.224.1")->why, "gcp"));
 	assert_non_null(never("2600:2d00:2:1000::1"));
-	assert_true(prefix_touches_never(&prefix, &row));
+	assert_true(addr_prefix_touches_never(&prefix, &row));
 	assert_null(never("161.26.0.1"));
 	assert_true(addr_never_env("ibm") && addr_never_env("equinix"));
 	assert_non_null(never("161.26.0.1"));

@@ -25,7 +25,7 @@ test_each_parses_and_prints_back(void **state)
 		struct error err;
 		char *text;
 
-		if (policy_read_file(files.gl_pathv[i], &policy, &err) < 0)
+		if (policy_file_read(files.gl_pathv[i], &policy, &err) < 0)
 			fail_msg("%s", err.text);
 		assert_true(policy.rule_count > 0);
 		/* the name is the file's, so that a list of sandboxes tells where the rules came from */

@@ -93,7 +93,7 @@ merge(const struct texts *texts, struct policy *ret_effective, struct error *err
 	    .presets = &dirs,
 	    .applied_us = INT64_C(1796119200000000),
 	    .learn = texts->learn};
-	int result = policy_layers_merge(&layers, ret_effective, err);
+	int result = layers_merge(&layers, ret_effective, err);
 
 	policy_free(&organisation);
 	policy_free(&sandbox);
@@ -357,7 +357,7 @@ order_of_edits_does_not_matter_to_the_hash(void **state)
 
 		for (size_t r = 0; r < edits.rule_count; r++)
 			snprintf(edits.rules[r].origin, sizeof(edits.rules[r].origin), "edit");
-		assert_int_equal(policy_layers_merge(&layers, &effective, NULL), 0);
+		assert_int_equal(layers_merge(&layers, &effective, NULL), 0);
 		fd = snapshot_compile(&effective, NULL);
 		s = snapshot_open(fd, NULL);
 		close(fd);

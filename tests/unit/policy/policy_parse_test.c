@@ -530,7 +530,7 @@ bare_asterisks_hide_no_other_mistake(void **state)
 		assert_non_null(strstr(notes.notes[i].text, expected[i].part));
 	}
 	assert_non_null(strstr(err.text, "p.yaml:8:11: a value that begins with '*'"));
-	policy_notes_free(&notes);
+	notes_free(&notes);
 }
 
 static void
@@ -814,23 +814,23 @@ files_are_read(void **state)
 	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, HEAD "deny: 1\n", 19), 19);
-	assert_int_equal(policy_read_file(path, &policy, &err), -1);
+	assert_int_equal(policy_file_read(path, &policy, &err), -1);
 	assert_int_equal(strncmp(err.text, path, strlen(path)), 0);
 	assert_non_null(strstr(err.text, ":2:7: "));
 	assert_int_equal(ftruncate(fd, 11), 0);
-	assert_int_equal(policy_read_file(path, &policy, &err), 0);
+	assert_int_equal(policy_file_read(path, &policy, &err), 0);
 	policy_free(&policy);
 	assert_int_equal(ftruncate(fd, POLICY_FILE_MAX + 1), 0);
-	assert_int_equal(policy_read_file(path, &policy, &err), -1);
+	assert_int_equal(policy_file_read(path, &policy, &err), -1);
 	assert_int_equal(err.code, ERROR_POLICY);
 	assert_non_null(strstr(err.text, "larger than"));
 	close(fd);
 	unlink(path);
 	snprintf(missing, sizeof(missing), "%s/x", path);
-	assert_int_equal(policy_read_file(path, &policy, &err), -1);
+	assert_int_equal(policy_file_read(path, &policy, &err), -1);
 	assert_int_equal(err.code, ERROR_NOT_FOUND);
-	assert_int_equal(policy_read_file(missing, &policy, &err), -1);
-	assert_int_equal(policy_read_file("/tmp", &policy, &err), -1);
+	assert_int_equal(policy_file_read(missing, &policy, &err), -1);
+	assert_int_equal(policy_file_read("/tmp", &policy, &err), -1);
 	assert_int_equal(err.code, ERROR_SYSTEM);
 }
 

@@ -53,7 +53,7 @@ opened(const char *const *presets, size_t count, const char *text)
 	strcat(policy_text, "]\n");
 	strcat(policy_text, text);
 	if (policy_parse(policy_text, strlen(policy_text), "task.yaml", &policy, &err) < 0 ||
-	    policy_layers_merge(&layers, &effective, &err) < 0)
+	    layers_merge(&layers, &effective, &err) < 0)
 		fail_msg("%s", err.text);
 	fd = snapshot_compile(&effective, &err);
 	if (fd < 0)
@@ -115,7 +115,7 @@ each_compiles_and_says_one_thing(void **state)
 		if (notes.count > 0)
 			fail_msg("%s:%u: %s", shipped[i], notes.notes[0].line, notes.notes[0].text);
 		assert_int_equal(snapshot_rule_count(s), policy.rule_count);
-		policy_notes_free(&notes);
+		notes_free(&notes);
 		policy_free(&policy);
 		snapshot_free(s);
 		free(text);
@@ -249,7 +249,7 @@ doh_deny_is_the_noted_list(void **state)
 	static const char *const preset = "doh-deny";
 	struct snapshot *s = opened(&preset, 1, "allow:\n  - host: google.com\n    subdomains: true\n");
 	size_t count, doh = 0;
-	const struct noted_name *rows = noted_name_list(&count);
+	const struct noted_name *rows = shared_noted_list(&count);
 
 	(void)state;
 	for (size_t i = 0; i < count; i++) {

@@ -202,13 +202,13 @@ expect_note(const char *fmt, const char *host, const char *says)
 		if (says != NULL && strstr(notes.notes[i].text, says) != NULL) {
 			assert_int_equal(notes.notes[i].line, 3);
 			assert_int_equal(notes.notes[i].column, 11);
-			policy_notes_free(&notes);
+			notes_free(&notes);
 			return;
 		}
 	}
 	if (says != NULL || notes.count > 0)
 		fail_msg("%s: %s", host, notes.count == 0 ? "no note" : notes.notes[0].text);
-	policy_notes_free(&notes);
+	notes_free(&notes);
 }
 
 static void
@@ -283,12 +283,12 @@ notes_are_bounded(void **state)
 	assert_int_equal(policy_parse_noted(text, len, "p.yaml", &policy, &notes, &err), 0);
 	assert_int_equal(notes.count, POLICY_NOTES_MAX);
 	assert_int_equal(notes.unshown, 1000 - POLICY_NOTES_MAX);
-	policy_notes_free(&notes);
-	policy_notes_free(&notes);
+	notes_free(&notes);
+	notes_free(&notes);
 	/* Without a text there are no places. */
-	policy_notes_collect(&notes, &policy, NULL);
+	notes_collect(&notes, &policy, NULL);
 	assert_int_equal(notes.notes[0].line, 0);
-	policy_notes_free(&notes);
+	notes_free(&notes);
 	policy_free(&policy);
 	free(text);
 }
@@ -298,7 +298,7 @@ lists_are_sorted_and_canonical(void **state)
 {
 	size_t hosts, noted;
 	const struct shared_host *rows = shared_host_list(&hosts);
-	const struct noted_name *names = noted_name_list(&noted);
+	const struct noted_name *names = shared_noted_list(&noted);
 	struct name name;
 
 	(void)state;
@@ -315,7 +315,7 @@ lists_are_sorted_and_canonical(void **state)
 	}
 	for (size_t i = 0; i < noted; i++) {
 		assert_int_equal(name_canonical(names[i].name, strlen(names[i].name), &name), NAME_OK);
-		assert_ptr_equal(noted_name_find(&name), &names[i]);
+		assert_ptr_equal(shared_noted_find(&name), &names[i]);
 	}
 }
 

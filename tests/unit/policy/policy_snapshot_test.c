@@ -358,7 +358,7 @@ oracle_decide(const struct policy *policy, const char *text, const struct addr *
 	for (size_t i = 0; i < policy->rule_count; i++) {
 		const struct rule *rule = &policy->rules[i];
 		bool target = text != NULL ? oracle_host(rule, text)
-					   : rule->kind == RULE_CIDR && prefix_contains(&rule->prefix, addr);
+					   : rule->kind == RULE_CIDR && addr_prefix_contains(&rule->prefix, addr);
 
 		if (!target || !oracle_port(rule, proto, port))
 			continue;
@@ -448,7 +448,7 @@ pick_rule(struct policy *policy)
 			range.addr = (struct addr){.family = 6, .bytes = {0x26, [15] = range.addr.bytes[3]}};
 			range.bits = (uint8_t)(range.bits + 96);
 		}
-		prefix_format(&range, prefix);
+		addr_prefix_format(&range, prefix);
 		snprintf(target, sizeof(target), range.addr.family == 6 ? "[%s]" : "%s", prefix);
 	}
 	snprintf(word, sizeof(word), "%s%s", target, ports);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Private to policy_parse.c: libyaml's events one by one, with what policies do not have refused and complaints kept.
+/* Private to policy_parse*.c: libyaml's events one by one, with what policies do not have refused and complaints kept.
  *
  * Functions that return int return 0, or -1 when no further event can be had or used ("broken"); the reader then
  * returns at once. A reported mistake alone is no reason for -1: reading goes on, so that one run shows all of them. */
@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "policy/text/notes.h"
+#include "policy/text/rule.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,17 +38,19 @@ struct events {
 	enum error_code code; /* of the policy as a whole; ERROR_POLICY unless something worse came */
 };
 
-/* The keys of one kind of mapping, and while one is read, where each stood first. */
-struct events_keys {
-	const char *const *words;
-	size_t count;      /* at most EVENTS_KEYS_MAX */
-	const char *known; /* the words for a person */
-	struct place seen[EVENTS_KEYS_MAX];
+/* One key of a kind of mapping, and the function that reads its value: reader and into come from events_read_mapping,
+ * what is the row's own. It returns -1 only when nothing more can be read. */
+struct events_key {
+	const char *word;
+	int (*read)(void *reader, void *into, unsigned int what);
+	unsigned int what;
 };
 
-/* What events_next_key found instead of a key it knows. */
-#define EVENTS_KEY_SKIPPED (-1)
-#define EVENTS_KEY_END (-2)
+/* The keys of one kind of mapping: the language's words stand here and nowhere else. */
+struct events_keys {
+	const struct events_key *keys;
+	size_t count; /* at most EVENTS_KEYS_MAX */
+};
 
 struct events_quote {
 	char text[EVENTS_QUOTE_MAX];
@@ -82,8 +85,16 @@ const char *events_scalar(const struct events *e, size_t *ret_len);
  * sets *ret_ok to false. An alias was complained about already. */
 int events_want_scalar(struct events *e, const char *wants, bool *ret_ok);
 
-/* One key of a mapping and the step to its value; *ret_key is its index. Unknown and duplicate keys are complained
- * about and skipped with their values. */
-int events_next_key(struct events *e, struct events_keys *keys, int *ret_key);
+/* Reads the mapping that begins with the current event, each value by its key's function. Unknown and duplicate keys
+ * are reported and skipped with their values. ret_places[i]: where key i stands; line 0: it does not. */
+int events_read_mapping(struct events *e, const struct events_keys *keys, void *reader, void *into,
+    struct place ret_places[EVENTS_KEYS_MAX]);
+
+/* A value that had to be such a mapping is none: reports why, with the known words behind it, and skips the value. */
+int events_refuse_mapping(struct events *e, const char *why, const struct events_keys *keys);
+
+/* Writes the text's file with a place behind it (":7"), escaped; of a long path the end is cut, not the place. */
+void events_origin(const struct events *e, char ret_origin[RULE_ORIGIN_MAX], const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif

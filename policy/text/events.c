@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policy/events.h"
+#include "policy/text/events.h"
 
 #include "base/escape.h"
 
@@ -35,7 +35,7 @@ events_report(struct events *e, struct place at, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	policy_notes_add(&e->complaints, (uint32_t)at.line, (uint32_t)at.column, text);
+	notes_add(&e->complaints, (uint32_t)at.line, (uint32_t)at.column, text);
 }
 
 struct events_quote
@@ -184,43 +184,85 @@ events_want_scalar(struct events *e, const char *wants, bool *ret_ok)
 	return events_skip(e);
 }
 
-/* A key's index, or EVENTS_KEY_SKIPPED after a complaint. */
-static int
-key_find(struct events *e, struct events_keys *keys)
+/* The words of a kind of mapping for a message: "host, cidr, ports". */
+struct known {
+	char text[256];
+};
+static struct known
+known_words(const struct events_keys *keys)
 {
-	for (size_t i = 0; i < keys->count; i++) {
-		if (!events_scalar_is(e, keys->words[i]))
-			continue;
-		if (keys->seen[i].line != 0) {
-			events_report(e, events_here(e), "'%s' stands twice, first in line %zu; keep one",
-			    keys->words[i], keys->seen[i].line);
-			return EVENTS_KEY_SKIPPED;
-		}
-		keys->seen[i] = events_here(e);
-		return (int)i;
-	}
-	if (e->event.type == YAML_SCALAR_EVENT)
-		events_report(e, events_here(e), "unknown key '%s'; known here: %s", events_quote(e).text, keys->known);
-	else if (e->event.type != YAML_ALIAS_EVENT)
-		events_report(e, events_here(e), "a key is a single word");
-	return EVENTS_KEY_SKIPPED;
+	struct known known = {.text = ""};
+	size_t len = 0;
+
+	for (size_t i = 0; i < keys->count && len < sizeof(known.text); i++)
+		len += (size_t)snprintf(
+		    known.text + len, sizeof(known.text) - len, i == 0 ? "%s" : ", %s", keys->keys[i].word);
+	return known;
 }
 
 int
-events_next_key(struct events *e, struct events_keys *keys, int *ret_key)
+events_refuse_mapping(struct events *e, const char *why, const struct events_keys *keys)
 {
-	if (events_next(e) < 0)
-		return -1;
-	if (e->event.type == YAML_MAPPING_END_EVENT) {
-		*ret_key = EVENTS_KEY_END;
-		return 0;
-	}
-	*ret_key = key_find(e, keys);
-	if (*ret_key >= 0)
-		return events_next(e);
-	if (events_skip(e) < 0 || events_next(e) < 0)
-		return -1;
+	if (e->event.type != YAML_ALIAS_EVENT)
+		events_report(e, events_here(e), "%s%s", why, known_words(keys).text);
 	return events_skip(e);
+}
+
+/* The row of the key that the current event is; NULL after a complaint. */
+static const struct events_key *
+find_key(struct events *e, const struct events_keys *keys, struct place *places)
+{
+	for (size_t i = 0; i < keys->count; i++) {
+		if (!events_scalar_is(e, keys->keys[i].word))
+			continue;
+		if (places[i].line != 0) {
+			events_report(e, events_here(e), "'%s' stands twice, first in line %zu; keep one",
+			    keys->keys[i].word, places[i].line);
+			return NULL;
+		}
+		places[i] = events_here(e);
+		return &keys->keys[i];
+	}
+	if (e->event.type == YAML_SCALAR_EVENT)
+		events_report(e, events_here(e), "unknown key '%s'; known here: %s", events_quote(e).text,
+		    known_words(keys).text);
+	else if (e->event.type != YAML_ALIAS_EVENT)
+		events_report(e, events_here(e), "a key is a single word");
+	return NULL;
+}
+
+int
+events_read_mapping(struct events *e, const struct events_keys *keys, void *reader, void *into,
+    struct place ret_places[EVENTS_KEYS_MAX])
+{
+	const struct events_key *key;
+
+	memset(ret_places, 0, EVENTS_KEYS_MAX * sizeof(*ret_places));
+	for (;;) {
+		if (events_next(e) < 0)
+			return -1;
+		if (e->event.type == YAML_MAPPING_END_EVENT)
+			return 0;
+		key = find_key(e, keys, ret_places);
+		if (key == NULL && (events_skip(e) < 0 || events_next(e) < 0 || events_skip(e) < 0))
+			return -1;
+		if (key != NULL && (events_next(e) < 0 || key->read(reader, into, key->what) < 0))
+			return -1;
+	}
+}
+
+void
+events_origin(const struct events *e, char ret_origin[RULE_ORIGIN_MAX], const char *fmt, ...)
+{
+	char place[48], file[RULE_ORIGIN_MAX];
+	va_list ap;
+	int len;
+
+	va_start(ap, fmt);
+	len = vsnprintf(place, sizeof(place), fmt, ap);
+	va_end(ap);
+	escape_terminal(e->file, strlen(e->file), file, sizeof(file));
+	snprintf(ret_origin, RULE_ORIGIN_MAX, "%.*s%s", RULE_ORIGIN_MAX - 1 - len, file, place);
 }
 
 const char *
