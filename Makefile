@@ -4,6 +4,7 @@
 # On Debian 12; `make deps` installs what is missing of tests/packages (demo and test do that first).
 # SANITIZE=1 builds with ASan and UBSan into build-sanitize/ (make test SANITIZE=1 runs the same tests on it).
 # FUZZ=1 CC=clang builds for libFuzzer into build-fuzz/ (make fuzz does that by itself).
+# make lint checks the sources: format, who includes whom, names, notes, comments (make measure: the figures).
 # make test ONLY=dns runs only the test files with "dns" in their path; SUITES="unit e2e" only those suites.
 # make test-long runs what takes minutes: leases that expire, connections that idle, a storage fault at every call,
 # a minute of each fuzzer.
@@ -173,6 +174,16 @@ endif
 	@$(SUB) vm-image || echo "# no guest image: the tests that boot one are skipped"
 	@BUILD=$(BUILD) VM_DIR=$(VM_DIR) ONLY="$(ONLY)" tests/run $(SUITES)
 
+# Checks of the sources (tests/lint/lint.py), and that each check finds a violation planted for it.
+lint: deps
+	@$(SUB) all
+	@tests/lint/lint.py --build $(BUILD)
+	@tests/lint/planted.py --build $(BUILD)
+# The figures behind them.
+measure:
+	@$(SUB) all
+	@tests/lint/lint.py --build $(BUILD) --measure
+
 # What takes many minutes because it waits for them to pass, or goes through everything.
 test-long: deps
 	@$(SUB) all unit lab-programs
@@ -235,7 +246,7 @@ uninstall:
 clean:
 	rm -rf build build-*
 
-.PHONY: all unit probes lab-programs fuzz-programs bench deps vm-image demo test test-long fuzz-build fuzz fuzz-replay man install \
+.PHONY: all unit probes lab-programs fuzz-programs bench deps vm-image demo test test-long lint measure fuzz-build fuzz fuzz-replay man install \
 	uninstall clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -38,7 +38,7 @@ refused() {
 	equal "sandboxes" "" "$(postern list -o json | jq -r '.. | .name? // empty')"
 }
 
-@test "G-15: a container that has an uplink, up or down, is not attached, and nothing in it is touched" {
+@test "a container that has an uplink, up or down, is not attached, and nothing in it is touched" {
 	namespace
 	ip link add up0 type veth peer name up1 netns pl-guest-dual
 	refused up1

@@ -156,16 +156,25 @@ def check_folders():
 CASE = re.compile(r"\b([A-G]-\d{2}[a-z]?)\b")
 
 
+def cites(path, case):
+    text = "\n".join(lines(path))
+    return re.search(r"\b%s\b" % case, text) or re.search(r"case_%s(?![0-9])" % case.replace("-", "_"), text)
+
+
 def check_cases():
-    """Every case id that is cited stands in tests/CASES.md, and every test named there exists."""
+    """Every case id that is cited stands in tests/CASES.md, and the tests named there cite it."""
     known = set()
     for number, line in enumerate(lines("tests/CASES.md"), 1):
         m = re.match(r"\|\s*([A-G]-\d{2}[a-z]?)\s*\|", line)
-        if m:
-            known.add(m.group(1))
-        for name in re.findall(r"`((?:tests/)?[a-z0-9_/-]+\.(?:bats|c))`", line):
-            if not os.path.exists(os.path.join(root, name)):
-                yield "tests/CASES.md", number, "there is no %s" % name
+        if not m:
+            continue
+        known.add(m.group(1))
+        for name in re.findall(r"`([a-z0-9_/-]+\.(?:bats|c|py))`", line):
+            path = os.path.join("tests", name)
+            if not os.path.exists(os.path.join(root, path)):
+                yield "tests/CASES.md", number, "there is no %s" % path
+            elif not cites(path, m.group(1)):
+                yield "tests/CASES.md", number, "%s does not name %s" % (path, m.group(1))
     for path in files(".c", ".h", ".bats", ".py", ".bash", ".yaml", ".md", ".scd"):
         if path == "tests/CASES.md" or path.startswith("tests/lint/"):
             continue
