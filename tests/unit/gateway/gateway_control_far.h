@@ -41,7 +41,7 @@ struct far {
 	pid_t pid;
 	char dir[64];
 	struct options options;
-	bool ready;
+	bool ready, broken; /* the role's channel to the keeper */
 	/* What the keeper answers, and what it was asked. */
 	enum error_code attach_code, policy_code, detach_code;
 	bool hold_policy; /* keep MSG_POLICY unanswered until far_release */
@@ -191,8 +191,9 @@ far_release_durable(struct far *far)
 static inline void
 far_broken_handler(struct ipc *ipc, const char *why)
 {
-	(void)ipc;
 	(void)why;
+	if (ipc->self == MSG_ROLE_KEEPER)
+		loop_owner(ipc, struct far, keeper)->broken = true;
 }
 
 static inline void
@@ -240,19 +241,29 @@ far_socket_path(const struct far *far, struct sockaddr_un *ret_sun)
 	snprintf(ret_sun->sun_path, sizeof(ret_sun->sun_path), "%s/control.sock", far->dir);
 }
 
+/* An auditor, at first or in place of one that is gone. */
+static inline void
+far_open_auditor(struct far *far)
+{
+	int auditor[2];
+
+	assert_int_equal(ipc_pair(auditor), 0);
+	far_open(far, &far->auditor, MSG_ROLE_AUDITOR, MSG_ROLE_SENDER, far_auditor_handler, auditor[0]);
+	far_channel(far, MSG_ROLE_AUDITOR, auditor[1]);
+}
+
 /* Start the role on the state that is in far->dir. */
 static inline void
 far_start(struct far *far)
 {
 	static const struct role role = {
 	    .kind = MSG_ROLE_CONTROL, .name = "control", .confinement = {.syscalls = "control"}};
-	int keeper[2], auditor[2], listener;
+	int keeper[2], listener;
 	struct sockaddr_un sun;
 
 	assert_int_equal(ipc_pair(keeper), 0);
-	assert_int_equal(ipc_pair(auditor), 0);
 	far->loop = loop_new();
-	far->ready = false;
+	far->ready = far->broken = false;
 	far->pid = fork();
 	assert_true(far->pid >= 0);
 	if (far->pid == 0) {
@@ -262,14 +273,13 @@ far_start(struct far *far)
 	}
 	close(keeper[1]);
 	far_open(far, &far->keeper, MSG_ROLE_KEEPER, MSG_ROLE_CONTROL, far_keeper_handler, keeper[0]);
-	far_open(far, &far->auditor, MSG_ROLE_AUDITOR, MSG_ROLE_SENDER, far_auditor_handler, auditor[0]);
 	far_wait(far, far_is_ready);
 	far_socket_path(far, &sun);
 	unlink(sun.sun_path);
 	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(listener, (struct sockaddr *)&sun, sizeof(sun)), 0);
 	assert_int_equal(listen(listener, 16), 0);
-	far_channel(far, MSG_ROLE_AUDITOR, auditor[1]);
+	far_open_auditor(far);
 	far_channel(far, MSG_ROLE_CONTROL, listener);
 }
 
