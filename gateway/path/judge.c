@@ -4,10 +4,6 @@
 
 #include "base/clock.h"
 
-#include <assert.h>
-#include <stdio.h>
-#include <string.h>
-
 /* A walk over the leases of one address; with a name, to that one's lease alone. */
 struct judge_walk {
 	const struct lease_table *table;
@@ -111,53 +107,4 @@ judge_still_allows(struct sandbox *sandbox, const struct addr *dst, uint8_t prot
 	what.source = source;
 	what.ech = ech;
 	return verdict_judge(&what, NULL).verdict == VERDICT_ALLOWED;
-}
-
-void
-gateway_record_place(const struct geo *geo, struct record_flow *flow)
-{
-	struct geo_place place;
-
-	geo_lookup(geo, &flow->dst, &place);
-	memcpy(flow->country, place.at.country, sizeof(flow->country));
-	flow->asn = place.at.asn;
-	static_assert(sizeof(flow->as_org) == sizeof(place.org), "an owner's name fits the record");
-	memcpy(flow->as_org, place.org, sizeof(flow->as_org));
-}
-
-void
-gateway_flow_record(struct sandbox *sandbox, struct record *ret_record, const struct addr *src, uint16_t sport,
-    const struct addr *dst, uint16_t dport, uint8_t proto, const struct judgement *verdict)
-{
-	struct record_flow *flow = &ret_record->flow;
-
-	memset(ret_record, 0, sizeof(*ret_record));
-	ret_record->kind = RECORD_FLOW_OPEN;
-	flow->id = recorder_id(&sandbox->gateway->recorder);
-	flow->sandbox = sandbox->id;
-	flow->ts_us = clock_real_us();
-	flow->count = 1;
-	flow->src = *src;
-	flow->sport = sport;
-	flow->dst = *dst;
-	flow->dport = dport;
-	flow->proto = proto;
-	flow->verdict = (uint8_t)verdict->verdict;
-	flow->reason = (uint8_t)verdict->reason;
-	flow->name_source = (uint8_t)verdict->source;
-	flow->end = verdict->verdict == VERDICT_ALLOWED ? END_OPEN : END_REFUSED;
-	flow->name_len = verdict->name.len;
-	memcpy(flow->name, verdict->name.text, verdict->name.len);
-	flow->generation = sandbox->generation;
-	gateway_record_place(&sandbox->gateway->geo, flow);
-	flow->dns_us = verdict->dns_us;
-	if (verdict->detail != NULL)
-		snprintf(flow->detail, sizeof(flow->detail), "%s", verdict->detail);
-	if (verdict->learned) {
-		flow->flags |= RECORD_FLAG_LEARN;
-		snprintf(flow->rule, sizeof(flow->rule), "%s", RECORD_RULE_LEARN);
-	}
-	if (verdict->rule != SNAPSHOT_NO_RULE)
-		snprintf(flow->rule, sizeof(flow->rule), "%s (%s)", snapshot_rule_text(sandbox->policy, verdict->rule),
-		    snapshot_rule_origin(sandbox->policy, verdict->rule));
 }

@@ -28,11 +28,4 @@ bool judge_still_allows(struct sandbox *sandbox, const struct addr *dst, uint8_t
 /* Why a place is not known: static text, or NULL when the database does not say. */
 const char *judge_place_detail(const struct sandbox *sandbox, enum reason reason);
 
-/* Fill country and network of the record's destination, for people who read the log: it decides nothing. */
-void gateway_record_place(const struct geo *geo, struct record_flow *flow);
-
-/* Fill the fields of a flow record that every path fills the same way (id, sandbox, time, addresses, verdict, rule). */
-void gateway_flow_record(struct sandbox *sandbox, struct record *ret_record, const struct addr *src, uint16_t sport,
-    const struct addr *dst, uint16_t dport, uint8_t proto, const struct judgement *verdict);
-
 #endif

@@ -3,7 +3,7 @@
  *
  * Theory of operation. Each refusing nftables rule counts every packet in a named counter and logs some of them (the
  * log is rate-limited, and the netlink socket may overflow). A logged packet becomes a row, or raises the count of the
- * row of its kind (gateway/path/count/aggregate.h). What was counted but not logged is found by comparing: the keeper is asked for the
+ * row of its kind (aggregate.h). What was counted but not logged is found by comparing: the keeper is asked for the
  * counters, and RECONCILE_MS later, when every packet counted by then and logged at all has long been read, the
  * difference goes to the class's row without addresses. So the sum of a class's rows is the kernel's count, and a late
  * log message is never counted twice. Comparing goes on until a round finds nothing new; the next logged packet
@@ -13,10 +13,10 @@
  * detach what is known is written at once and the counters are asked for the last time (the keeper answers before it
  * removes the table); what comes in behind that completes the rows.
  *
- * Trust: packet bytes are the guest's (gateway/path/refused/nflog.h reads them). When the auditor cannot take records, rows stay in
+ * Trust: packet bytes are the guest's (nflog.h reads them). When the auditor cannot take records, rows stay in
  * memory, bounded, and are sent later. */
 #include "gateway/path/refused/refused.h"
-#include "gateway/path/judge.h"
+#include "gateway/path/attempt.h"
 #include "gateway/path/gateway.h"
 
 #include "base/clock.h"
@@ -171,7 +171,7 @@ refused_open(
 		flow.sport = packet->sport;
 		flow.dport = packet->dport;
 		flow.proto = packet->proto;
-		gateway_record_place(&log->gateway->geo, &flow);
+		attempt_record_place(&log->gateway->geo, &flow);
 	}
 	refused_detail(log, packet, row, &flow);
 	return aggregate_open(&log->aggregate, key, &flow, 1);

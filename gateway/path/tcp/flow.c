@@ -6,11 +6,11 @@
  * is complete; everything read stays in flow->in. Then comes the verdict, once. Refused: one complete record, and the
  * guest is told at once. Allowed: the record and the connect to exactly the original destination go off together
  * (OPENING), and only when the record is durable and the origin has answered do the bytes in flow->in go out, each
- * once, and splicing begins (RELAYING). FLOW_TLS waits with the guest's direction until the origin has answered its
- * hello (gateway/path/tcp/flow_retry.c). FLOW_HTTP keeps reading the guest's direction for as long as the connection lives
- * (gateway/path/tcp/flow_http.c); the other direction is always spliced.
+ * once, and splicing begins (RELAYING). What is read, and what more is held back later, is the mode's
+ * (struct flow_mode): TLS holds the guest's direction until the origin has answered its hello, HTTP reads it for as
+ * long as the connection lives. The other direction is always spliced.
  *
- * Trust. Everything the guest sends is hostile and is read by tls_hello.c, flow_retry.c and http_request.c only;
+ * Trust. Everything the guest sends is hostile and is read by tls_hello.c, flow_tls.c and http_request.c only;
  * everything the origin sends is passed on unread, but for a look at how an answer begins that decides what the guest
  * says next. The sockaddr handed to connect(2) is judged by addr_verdict right before, whatever was judged earlier.
  *
@@ -23,7 +23,6 @@
 #include "gateway/path/tcp/flow.h"
 
 #include "base/clock.h"
-#include "gateway/path/judge.h"
 #include "policy/names/addr.h"
 
 #include <errno.h>
@@ -34,56 +33,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define FLOW_PORT_HTTP 80
-#define FLOW_PORT_TLS 443
-
 static struct loop *
 flow_loop(const struct flow *flow)
 {
 	return flow->sandbox->gateway->loop;
-}
-
-/* What a buffer of this size counts against its sandbox. */
-static size_t
-flow_buffer_charge(size_t size)
-{
-	return size > FLOW_BUFFER_FIRST ? size - FLOW_BUFFER_FIRST : 0;
-}
-
-bool
-flow_buffer_reserve(struct flow *flow, size_t size)
-{
-	struct flow_buffer *buffer = &flow->in;
-	size_t charge = flow_buffer_charge(size) - flow_buffer_charge(buffer->size);
-	uint8_t *bytes;
-
-	if (size > buffer->size) {
-		if (charge > FLOW_BUFFERED_MAX - flow->list->buffered)
-			return false;
-		bytes = realloc(buffer->bytes, size);
-		if (bytes == NULL)
-			return false;
-		flow->list->buffered += charge;
-		buffer->bytes = bytes;
-		buffer->size = size;
-	}
-	return buffer->len < buffer->size;
-}
-
-void
-flow_buffer_free(struct flow *flow)
-{
-	flow->list->buffered -= flow_buffer_charge(flow->in.size);
-	free(flow->in.bytes);
-	flow->in = (struct flow_buffer){0};
-}
-
-void
-flow_buffer_to_prefix(struct flow *flow)
-{
-	relay_prefix_own(&flow->out, flow->in.bytes, flow->in.len);
-	flow->list->buffered -= flow_buffer_charge(flow->in.size);
-	flow->in = (struct flow_buffer){0};
 }
 
 static void
@@ -97,21 +50,10 @@ flow_close_fd(struct flow *flow, struct loop_source *source, int *fd, bool reset
 {
 	loop_source_remove(flow_loop(flow), source);
 	if (*fd >= 0 && reset)
-		flow_close_reset(*fd);
+		flow_socket_reset(*fd);
 	else if (*fd >= 0)
-		flow_close_in_order(*fd);
+		flow_socket_close(*fd);
 	*fd = -1;
-}
-
-/* The hello was read and judged; its memory is not needed for the life of the connection. */
-static void
-flow_drop_hello(struct flow *flow)
-{
-	if (flow->hello == NULL)
-		return;
-	tls_hello_clear(flow->hello);
-	free(flow->hello);
-	flow->hello = NULL;
 }
 
 void
@@ -121,22 +63,20 @@ flow_end(struct flow *flow, enum end_reason end, enum verdict verdict, enum reas
 
 	if (flow->state == FLOW_ENDED)
 		return;
-	if (flow->state == FLOW_OPENING || flow->state == FLOW_RELAYING)
-		flow_http_abandon(flow);
+	if ((flow->state == FLOW_OPENING || flow->state == FLOW_RELAYING) && flow->mode->abandon != NULL)
+		flow->mode->abandon(flow);
 	flow->state = FLOW_ENDED;
-	recorder_cancel(&gateway->recorder, &flow->wait);
+	recorder_cancel(&gateway->recorder, &flow->attempt.wait);
 	flow_record_close(flow, end, verdict, reason);
-	quota_close(flow->sandbox, &flow->ticket);
+	quota_close(flow->sandbox, &flow->attempt.ticket);
 	flow_close_fd(flow, &flow->guest, &flow->guest_fd, reset);
 	flow_close_fd(flow, &flow->origin, &flow->origin_fd, reset);
 	loop_timer_stop(gateway->loop, &flow->timer);
 	relay_clear(&flow->out);
 	relay_clear(&flow->back);
 	flow_buffer_free(flow);
-	flow_drop_hello(flow);
-	flow_retry_free(flow);
-	free(flow->http);
-	flow->http = NULL;
+	if (flow->mode->end != NULL)
+		flow->mode->end(flow);
 	if (flow->next != NULL)
 		flow->next->link = flow->link;
 	*flow->link = flow->next;
@@ -153,15 +93,15 @@ flow_detach(struct flow *flow, enum end_reason end)
 	struct flow_said said = {0};
 
 	if (flow->state == FLOW_READING)
-		flow_record_refused(flow->sandbox, &flow->ends, &verdict, &said);
+		flow_record_refused(flow->list, &flow->attempt.ends, &verdict, &said);
 	flow_end(flow, end, VERDICT_ALLOWED, REASON_ALLOWED, true);
 }
 
 void
 flow_refuse(struct flow *flow, const struct judgement *verdict, const struct flow_said *said)
 {
-	flow_record_refused(flow->sandbox, &flow->ends, verdict, said);
-	if (flow->mode == FLOW_HTTP && verdict->reason != REASON_NOT_HTTP && flow_http_answer(flow, verdict, said)) {
+	flow_record_refused(flow->list, &flow->attempt.ends, verdict, said);
+	if (flow->mode->explain != NULL && flow->mode->explain(flow, verdict, said)) {
 		flow->state = FLOW_LINGERING;
 		flow_close_fd(flow, &flow->origin, &flow->origin_fd, true);
 		flow_buffer_free(flow);
@@ -169,164 +109,6 @@ flow_refuse(struct flow *flow, const struct judgement *verdict, const struct flo
 			return;
 	}
 	flow_end(flow, END_REFUSED, verdict->verdict, verdict->reason, true);
-}
-
-/* Both the record is durable and the origin is connected: let the bytes go. */
-static void
-flow_establish(struct flow *flow)
-{
-	loop_timer_stop(flow_loop(flow), &flow->timer);
-	flow->state = FLOW_RELAYING;
-	if (flow->retry != NULL && !flow_retry_start(flow)) {
-		flow_end(flow, END_ERROR, VERDICT_FAILED, REASON_INTERNAL_ERROR, true);
-		return;
-	}
-	if (flow->mode == FLOW_RAW)
-		flow_buffer_to_prefix(flow);
-	flow_pump(flow, true, true);
-}
-
-static void
-flow_durable_handler(struct recorder_wait *wait)
-{
-	struct flow *flow = loop_owner(wait, struct flow, wait);
-
-	flow->durable = true;
-	if (flow->state == FLOW_OPENING && flow->connected)
-		flow_establish(flow);
-	else if (flow->state == FLOW_RELAYING)
-		flow_http_resume(flow);
-}
-
-/* The kernel has chosen our end of the connection to the origin. */
-static void
-flow_note_source(struct flow *flow)
-{
-	struct sockaddr_storage sa = {0};
-	socklen_t len = sizeof(sa);
-
-	if (getsockname(flow->origin_fd, (struct sockaddr *)&sa, &len) == 0)
-		(void)addr_from_sockaddr((const struct sockaddr *)&sa, &flow->up_src, &flow->up_sport);
-}
-
-/* The last look at the exact sockaddr, then connect. 0 or -errno. */
-static int
-flow_connect(struct flow *flow)
-{
-	struct sockaddr_storage sa;
-	socklen_t sa_len = addr_to_sockaddr(&flow->ends.dst, flow->ends.dport, &sa);
-
-	if (addr_verdict((const struct sockaddr *)&sa) != NULL)
-		return -EACCES;
-	flow->dialled_us = clock_mono_us();
-	if (connect(flow->origin_fd, (const struct sockaddr *)&sa, sa_len) < 0 && errno != EINPROGRESS)
-		return -errno;
-	flow_note_source(flow);
-	flow->origin.fd = flow->origin_fd;
-	return loop_source_add(flow_loop(flow), &flow->origin, EPOLLOUT);
-}
-
-void
-flow_open(struct flow *flow, const struct judgement *verdict, const struct flow_said *said)
-{
-	struct loop *loop = flow_loop(flow);
-	struct judgement failed;
-
-	flow->flags = said->flags;
-	flow->origin_fd = flow_origin_socket(&flow->ends);
-	if (flow->origin_fd < 0 || flow->origin_fd >= flow->sandbox->gateway->fd_top) {
-		failed = verdict_plain(VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS, "no socket for the origin");
-		flow_refuse(flow, &failed, said);
-		return;
-	}
-	if (!recorder_ready(&flow->sandbox->gateway->recorder)) {
-		failed = verdict_plain(VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, NULL);
-		flow_refuse(flow, &failed, said);
-		return;
-	}
-	flow->verdict = *verdict;
-	if (!flow_quota_open(flow, &flow->verdict)) {
-		failed = flow->verdict;
-		flow_refuse(flow, &failed, said);
-		return;
-	}
-	if (flow_record_open(flow, said) < 0) {
-		failed = verdict_plain(VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, NULL);
-		flow_refuse(flow, &failed, said);
-		return;
-	}
-	flow->state = FLOW_OPENING;
-	flow_drop_hello(flow);
-	if (flow_connect(flow) < 0)
-		flow_end(flow, END_CONNECT_FAILED, VERDICT_FAILED, REASON_UPSTREAM_ERROR, true);
-	else if (loop_source_set(loop, &flow->guest, 0) < 0 ||
-	    loop_timer_set(loop, &flow->timer, GATEWAY_CONNECT_MS) < 0)
-		flow_end(flow, END_ERROR, VERDICT_FAILED, REASON_INTERNAL_ERROR, true);
-}
-
-/* READING: time is up, or the guest went away. */
-static void
-flow_incomplete(struct flow *flow, const char *detail)
-{
-	if (flow->mode == FLOW_HTTP)
-		flow_http_incomplete(flow, detail);
-	else
-		flow_tls_incomplete(flow, detail);
-}
-
-/* READING: the sandbox's buffers are full, or there is no memory. */
-static void
-flow_no_room(struct flow *flow)
-{
-	struct judgement verdict =
-	    verdict_plain(VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS, "too much of unfinished first messages");
-	struct flow_said said = {0};
-
-	flow_refuse(flow, &verdict, &said);
-}
-
-/* READING: take what the guest sent. */
-static void
-flow_read(struct flow *flow)
-{
-	size_t max = flow->mode == FLOW_HTTP ? FLOW_BUFFER_HTTP_MAX : TLS_HELLO_BUFFER_MAX;
-	size_t size = flow->in.size == 0 ? FLOW_BUFFER_FIRST : flow->in.size;
-	ssize_t n;
-
-	if (flow->in.len == size)
-		size = size * 2 < max ? size * 2 : max;
-	if (!flow_buffer_reserve(flow, size)) {
-		flow_no_room(flow);
-		return;
-	}
-	n = recv(flow->guest_fd, flow->in.bytes + flow->in.len, flow->in.size - flow->in.len, MSG_DONTWAIT);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (n <= 0) {
-		flow_incomplete(flow,
-		    n == 0 ? "closed before the first message was complete"
-			   : "reset before the first message was complete");
-		return;
-	}
-	flow->in.len += (size_t)n;
-	if (flow->mode == FLOW_HTTP)
-		flow_http_read(flow);
-	else
-		flow_tls_read(flow);
-}
-
-/* LINGERING: drop what comes until the guest has read its answer and closed. */
-static void
-flow_linger(struct flow *flow)
-{
-	uint8_t scratch[4096];
-	ssize_t n = recv(flow->guest_fd, scratch, sizeof(scratch), MSG_DONTWAIT);
-
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	flow->lingered += n > 0 ? (size_t)n : 0;
-	if (n <= 0 || flow->lingered > FLOW_LINGER_BYTES_MAX)
-		flow_end(flow, END_REFUSED, VERDICT_DENIED, REASON_INTERNAL_ERROR, false); /* recorded before */
 }
 
 /* Why a socket died, as a record says it. */
@@ -389,42 +171,161 @@ flow_settle(struct flow *flow)
 	}
 }
 
-void
+/* How many bytes each direction may move in this turn. False when one of those that are to move may not: the flow was
+ * ended. */
+static bool
+flow_budget(struct flow *flow, bool out, bool back)
+{
+	enum reason reason = REASON_ALLOWED;
+
+	flow->out.budget = quota_left(flow->sandbox, &flow->attempt.ticket, QUOTA_UPLOAD);
+	flow->back.budget = quota_left(flow->sandbox, &flow->attempt.ticket, QUOTA_DOWNLOAD);
+	if (out && flow->out.budget == 0)
+		reason = REASON_LIMIT_UPLOAD;
+	else if (back && flow->back.budget == 0)
+		reason = REASON_LIMIT_DOWNLOAD;
+	if (reason != REASON_ALLOWED)
+		flow_end(flow, END_POLICY, VERDICT_ALLOWED, reason, true);
+	return reason == REASON_ALLOWED;
+}
+
+/* RELAYING: moves bytes in the named directions, then watches what each waits for. May end the flow. */
+static void
 flow_pump(struct flow *flow, bool out, bool back)
 {
-	if (!flow_quota_budget(flow, out, back))
+	const struct flow_mode *mode;
+	enum reason reason;
+
+	if (!flow_budget(flow, out, back))
 		return;
-	/* The origin's answer to an Upgrade decides what the guest's held bytes are. */
-	if (back && flow->http != NULL && flow->http->status_awaited) {
-		if (flow_http_status(flow))
+	if (back && flow->answer_awaited) {
+		if (flow->mode->answer(flow))
 			out = true;
 		else
 			back = false;
 	}
-	/* The origin's answer to a hello decides whether the guest's next bytes are a second one. */
-	if (back && flow->retry != NULL && !flow->retry->wanted) {
-		if (flow_retry_answer(flow))
-			out = true;
-		else
-			back = false;
+	/* A mode that hands over leaves the rest of the turn to the one that follows. */
+	for (mode = NULL; out && flow->state == FLOW_RELAYING && mode != flow->mode;) {
+		mode = flow->mode;
+		mode->pump(flow);
 	}
-	if (flow->state != FLOW_RELAYING)
-		return;
-	if (out && flow->http != NULL)
-		flow_http_pump(flow);
-	if (out && flow->retry != NULL)
-		flow_retry_pump(flow);
-	if (out && flow->state == FLOW_RELAYING && flow->http == NULL && flow->retry == NULL)
-		relay_pump(&flow->out, flow->guest_fd, flow->origin_fd);
 	if (flow->state != FLOW_RELAYING)
 		return;
 	if (back) {
 		relay_pump(&flow->back, flow->origin_fd, flow->guest_fd);
-		if (flow->first_byte_us == 0 && (flow->back.bytes > 0 || flow->back.stuck > 0))
-			flow->first_byte_us = flow_since_us(flow->began_us);
+		if (flow->attempt.first_byte_us == 0 && (flow->back.bytes > 0 || flow->back.stuck > 0))
+			flow->attempt.first_byte_us = attempt_since_us(flow->began_us);
 	}
-	if (flow_quota_count(flow))
+	if (quota_count(flow->sandbox, &flow->attempt.ticket, flow->out.bytes, flow->back.bytes, &reason))
 		flow_settle(flow);
+	else
+		flow_end(flow, END_POLICY, VERDICT_ALLOWED, reason, true);
+}
+
+/* Both the record is durable and the origin is connected: let the bytes go. */
+static void
+flow_establish(struct flow *flow)
+{
+	loop_timer_stop(flow_loop(flow), &flow->timer);
+	flow->state = FLOW_RELAYING;
+	if (flow->mode->start != NULL && !flow->mode->start(flow))
+		flow_end(flow, END_ERROR, VERDICT_FAILED, REASON_INTERNAL_ERROR, true);
+	else
+		flow_pump(flow, true, true);
+}
+
+static void
+flow_durable_handler(struct recorder_wait *wait)
+{
+	struct flow *flow = loop_owner(wait, struct flow, attempt.wait);
+
+	flow->durable = true;
+	if (flow->state == FLOW_OPENING && flow->connected)
+		flow_establish(flow);
+	else if (flow->state == FLOW_RELAYING && flow->mode->resume != NULL && flow->mode->resume(flow))
+		flow_pump(flow, true, false);
+}
+
+/* The last look at the exact sockaddr, then connect. 0 or -errno. */
+static int
+flow_connect(struct flow *flow)
+{
+	struct sockaddr_storage sa;
+	socklen_t sa_len = addr_to_sockaddr(&flow->attempt.ends.dst, flow->attempt.ends.dport, &sa);
+
+	if (addr_verdict((const struct sockaddr *)&sa) != NULL)
+		return -EACCES;
+	flow->dialled_us = clock_mono_us();
+	if (connect(flow->origin_fd, (const struct sockaddr *)&sa, sa_len) < 0 && errno != EINPROGRESS)
+		return -errno;
+	attempt_note_source(&flow->attempt, flow->origin_fd);
+	flow->origin.fd = flow->origin_fd;
+	return loop_source_add(flow_loop(flow), &flow->origin, EPOLLOUT);
+}
+
+void
+flow_open(struct flow *flow, const struct judgement *verdict, const struct flow_said *said)
+{
+	struct loop *loop = flow_loop(flow);
+	struct judgement failed = verdict_plain(VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, NULL);
+	bool opened = false;
+
+	flow->flags = said->flags;
+	flow->attempt.verdict = *verdict;
+	flow->origin_fd = flow_socket_origin(&flow->attempt.ends);
+	if (flow->origin_fd < 0 || flow->origin_fd >= flow->sandbox->gateway->fd_top)
+		failed = verdict_plain(VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS, "no socket for the origin");
+	else if (recorder_ready(&flow->sandbox->gateway->recorder)) {
+		if (!quota_open(flow->sandbox, &flow->attempt.verdict, &flow->attempt.ticket))
+			failed = flow->attempt.verdict;
+		else
+			opened = flow_record_open(flow, said) == 0;
+	}
+	if (!opened) {
+		flow_refuse(flow, &failed, said);
+		return;
+	}
+	flow->state = FLOW_OPENING;
+	if (flow_connect(flow) < 0)
+		flow_end(flow, END_CONNECT_FAILED, VERDICT_FAILED, REASON_UPSTREAM_ERROR, true);
+	else if (loop_source_set(loop, &flow->guest, 0) < 0 ||
+	    loop_timer_set(loop, &flow->timer, GATEWAY_CONNECT_MS) < 0)
+		flow_end(flow, END_ERROR, VERDICT_FAILED, REASON_INTERNAL_ERROR, true);
+}
+
+/* READING: takes what the guest sent, and lets the mode look at it. */
+static void
+flow_read(struct flow *flow)
+{
+	ssize_t n = flow_buffer_fill(flow, FLOW_BUFFER_FIRST, flow->mode->head_max);
+	struct judgement verdict;
+	struct flow_said said = {0};
+
+	if (n > 0) {
+		flow->mode->read(flow);
+	} else if (n == -ENOSPC) {
+		verdict =
+		    verdict_plain(VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS, "too much of unfinished first messages");
+		flow_refuse(flow, &verdict, &said);
+	} else if (n != -EAGAIN) {
+		flow->mode->incomplete(flow,
+		    n == 0 ? "closed before the first message was complete"
+			   : "reset before the first message was complete");
+	}
+}
+
+/* LINGERING: drop what comes until the guest has read its answer and closed. */
+static void
+flow_linger(struct flow *flow)
+{
+	uint8_t scratch[4096];
+	ssize_t n = recv(flow->guest_fd, scratch, sizeof(scratch), MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	flow->lingered += n > 0 ? (size_t)n : 0;
+	if (n <= 0 || flow->lingered > FLOW_LINGER_BYTES_MAX)
+		flow_end(flow, END_REFUSED, VERDICT_DENIED, REASON_INTERNAL_ERROR, false); /* recorded before */
 }
 
 /* EPOLLERR or EPOLLHUP: the error behind it, 0 when there is none (FIN both ways). */
@@ -448,7 +349,7 @@ flow_guest_handler(struct loop_source *source, uint32_t events)
 	switch (flow->state) {
 	case FLOW_READING:
 		if (error != 0)
-			flow_incomplete(flow, "reset before the first message was complete");
+			flow->mode->incomplete(flow, "reset before the first message was complete");
 		else
 			flow_read(flow);
 		break;
@@ -479,7 +380,7 @@ flow_connected(struct flow *flow, int error)
 		return;
 	}
 	flow->connected = true;
-	flow->connect_us = flow_since_us(flow->dialled_us);
+	flow->attempt.connect_us = attempt_since_us(flow->dialled_us);
 	if (flow->durable)
 		flow_establish(flow);
 	else if (loop_source_set(flow_loop(flow), &flow->origin, 0) < 0)
@@ -517,7 +418,7 @@ flow_timer_handler(struct loop_timer *timer)
 
 	switch (flow->state) {
 	case FLOW_READING:
-		flow_incomplete(flow, "first message not complete in time");
+		flow->mode->incomplete(flow, "first message not complete in time");
 		break;
 	case FLOW_OPENING:
 		if (flow->connected)
@@ -529,43 +430,31 @@ flow_timer_handler(struct loop_timer *timer)
 		flow_end(flow, END_REFUSED, VERDICT_DENIED, REASON_INTERNAL_ERROR, false); /* recorded before */
 		break;
 	case FLOW_RELAYING:
-		if (flow->retry != NULL)
-			flow_retry_late(flow);
-		else
-			flow_http_late(flow);
+		if (flow->mode->late != NULL)
+			flow->mode->late(flow);
 		break;
 	case FLOW_ENDED:
 		break;
 	}
 }
 
-/* What the mode needs to read. False without memory. */
-static bool
-flow_start_reader(struct flow *flow)
+void
+flow_start(struct flow_list *list, int guest_fd, const struct attempt_ends *ends, const struct flow_mode *mode)
 {
-	if (flow->mode == FLOW_TLS) {
-		flow->hello = calloc(1, sizeof(*flow->hello));
-		return flow->hello != NULL;
-	}
-	if (flow->mode == FLOW_HTTP) {
-		flow->http = calloc(1, sizeof(*flow->http));
-		if (flow->http == NULL)
-			return false;
-		http_request_init(&flow->http->parser, &flow->ends.dst, flow->ends.dport);
-	}
-	return true;
-}
-
-static struct flow *
-flow_new(struct flow_list *list, int guest_fd, const struct flow_ends *ends)
-{
+	struct gateway *gateway = list->sandbox->gateway;
+	struct judgement verdict = verdict_plain(VERDICT_FAILED, REASON_INTERNAL_ERROR, "out of memory");
+	struct flow_said said = {0};
 	struct flow *flow = calloc(1, sizeof(*flow));
 
-	if (flow == NULL)
-		return NULL;
-	flow->mode = ends->dport == FLOW_PORT_TLS ? FLOW_TLS : ends->dport == FLOW_PORT_HTTP ? FLOW_HTTP : FLOW_RAW;
-	flow->sandbox = list->sandbox;
-	flow->ends = *ends;
+	if (flow == NULL) {
+		flow_record_refused(list, ends, &verdict, &said);
+		flow_socket_reset(guest_fd);
+		return;
+	}
+	flow->mode = mode;
+	flow->sandbox = flow->attempt.sandbox = list->sandbox;
+	flow->attempt.ends = *ends;
+	flow->attempt.wait.handler = flow_durable_handler;
 	flow->guest_fd = guest_fd;
 	flow->origin_fd = -1;
 	flow->began_us = clock_mono_us();
@@ -573,29 +462,8 @@ flow_new(struct flow_list *list, int guest_fd, const struct flow_ends *ends)
 	flow->origin = (struct loop_source){.fd = -1, .handler = flow_origin_handler};
 	flow->timer.handler = flow_timer_handler;
 	flow->deferred.handler = flow_free_handler;
-	flow->wait.handler = flow_durable_handler;
 	relay_init(&flow->out);
 	relay_init(&flow->back);
-	if (!flow_start_reader(flow)) {
-		free(flow);
-		return NULL;
-	}
-	return flow;
-}
-
-void
-flow_start(struct flow_list *list, int guest_fd, const struct flow_ends *ends)
-{
-	struct gateway *gateway = list->sandbox->gateway;
-	struct flow *flow = flow_new(list, guest_fd, ends);
-	struct judgement verdict = verdict_plain(VERDICT_FAILED, REASON_INTERNAL_ERROR, "out of memory");
-	struct flow_said said = {0};
-
-	if (flow == NULL) {
-		flow_record_refused(list->sandbox, ends, &verdict, &said);
-		flow_close_reset(guest_fd);
-		return;
-	}
 	flow->list = list;
 	flow->link = &list->first;
 	flow->next = list->first;
@@ -604,16 +472,7 @@ flow_start(struct flow_list *list, int guest_fd, const struct flow_ends *ends)
 	list->first = flow;
 	list->count++;
 	gateway->flow_count++;
-	if (loop_source_add(gateway->loop, &flow->guest, flow->mode == FLOW_RAW ? 0 : EPOLLIN) < 0 ||
-	    loop_timer_set(gateway->loop, &flow->timer, GATEWAY_HEAD_MS) < 0) {
-		flow_refuse(flow, &verdict, &said);
-		return;
-	}
-	if (flow->mode != FLOW_RAW)
-		return;
-	verdict = judge_attempt(flow->sandbox, &ends->dst, IPPROTO_TCP, ends->dport, NULL);
-	if (verdict.verdict == VERDICT_ALLOWED)
-		flow_open(flow, &verdict, &said);
-	else
+	if (loop_source_add(gateway->loop, &flow->guest, mode->head_max == 0 ? 0 : EPOLLIN) < 0 ||
+	    loop_timer_set(gateway->loop, &flow->timer, GATEWAY_HEAD_MS) < 0 || !mode->begin(flow))
 		flow_refuse(flow, &verdict, &said);
 }

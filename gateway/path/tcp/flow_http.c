@@ -15,10 +15,10 @@
  * "HTTP/1.1 101" makes the direction opaque and it is spliced from there; anything else, and requests follow as before.
  */
 #include "gateway/path/tcp/flow.h"
+#include "gateway/path/tcp/http_request.h"
 
 #include "base/clock.h"
 #include "base/escape.h"
-#include "gateway/path/judge.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -26,6 +26,16 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+
+/* The mode's own state. */
+struct flow_http {
+	struct http_request parser;
+	size_t ready;    /* bytes at the buffer's front that may pass */
+	int64_t read_us; /* clock_mono_us of the last read from the guest */
+	int64_t head_us; /* likewise, of the read that brought the first byte of a head still incomplete; else 0 */
+	bool partial;    /* of flow_socket_peek */
+	bool pending;    /* another host's request was allowed; its record is under way */
+};
 
 static const char flow_http_switched[] = "HTTP/1.1 101";
 #define FLOW_HTTP_STATUS_LEN (sizeof(flow_http_switched) - 1)
@@ -60,43 +70,35 @@ flow_http_judge(struct flow *flow, const struct http_head *head)
 	struct judge_claim claim = {.naming = head->host.name.len > 0 ? VERDICT_SAID : VERDICT_SILENT,
 	    .source = NAME_SOURCE_HOST,
 	    .name = head->host.name.len > 0 ? &head->host.name : NULL};
+	const struct attempt_ends *ends = &flow->attempt.ends;
 
-	return judge_attempt(flow->sandbox, &flow->ends.dst, IPPROTO_TCP, flow->ends.dport, &claim);
+	return judge_attempt(flow->sandbox, &ends->dst, IPPROTO_TCP, ends->dport, &claim);
 }
 
 static enum http_request_event
 flow_http_next(struct flow *flow, size_t *ret_used)
 {
-	struct flow_http *http = flow->http;
+	struct flow_http *http = flow->reader;
 
 	return http_request_next(&http->parser, flow->in.bytes + http->ready, flow->in.len - http->ready, ret_used);
 }
 
-/* READING: the first request passes its verdict, and what came with it is sound. */
-static void
-flow_http_open(struct flow *flow, const struct judgement *verdict, const struct http_head *first)
-{
-	struct flow_said said = flow_http_said(first);
-
-	said.hello_us = flow_since_us(flow->began_us);
-	flow->http->status_awaited = first->websocket;
-	flow_open(flow, verdict, &said);
-}
-
+/* READING: refuses a head or body that is broken. */
 static void
 flow_http_reject(struct flow *flow)
 {
-	const struct http_head *head = &flow->http->parser.head;
+	const struct http_head *head = &((struct flow_http *)flow->reader)->parser.head;
 	struct judgement verdict = verdict_plain(VERDICT_DENIED, head->reason, head->detail);
 	struct flow_said said = flow_http_said(head);
 
 	flow_refuse(flow, &verdict, &said);
 }
 
-void
+/* READING: reads on in the first head; judges it when it is complete, and what came with it. */
+static void
 flow_http_read(struct flow *flow)
 {
-	struct flow_http *http = flow->http;
+	struct flow_http *http = flow->reader;
 	struct judgement verdict;
 	struct http_head first;
 	struct flow_said said;
@@ -108,10 +110,10 @@ flow_http_read(struct flow *flow)
 	if (event != HTTP_REQUEST_HEAD)
 		return;
 	first = http->parser.head;
+	said = flow_http_said(&first);
+	said.hello_us = attempt_since_us(flow->began_us);
 	verdict = flow_http_judge(flow, &first);
 	if (verdict.verdict != VERDICT_ALLOWED) {
-		said = flow_http_said(&first);
-		said.hello_us = flow_since_us(flow->began_us);
 		flow_refuse(flow, &verdict, &said);
 		return;
 	}
@@ -120,18 +122,22 @@ flow_http_read(struct flow *flow)
 		http->ready += used;
 		event = flow_http_next(flow, &used);
 	} while (event == HTTP_REQUEST_BODY);
-	if (event == HTTP_REQUEST_REJECTED && http->parser.in_body)
+	if (event == HTTP_REQUEST_REJECTED && http->parser.in_body) {
 		flow_http_reject(flow);
-	else
-		flow_http_open(flow, &verdict, &first);
+		return;
+	}
+	flow->answer_awaited = first.websocket;
+	flow_open(flow, &verdict, &said);
 }
 
-void
+/* READING: the rest of the head will not come. */
+static void
 flow_http_incomplete(struct flow *flow, const char *detail)
 {
+	const struct flow_http *http = flow->reader;
 	struct judgement verdict =
 	    verdict_plain(VERDICT_DENIED, flow->in.len == 0 ? REASON_NOT_HTTP : REASON_HTTP_MALFORMED, detail);
-	struct flow_said said = flow_http_said(&flow->http->parser.head);
+	struct flow_said said = flow_http_said(&http->parser.head);
 
 	flow_refuse(flow, &verdict, &said);
 }
@@ -140,21 +146,23 @@ flow_http_incomplete(struct flow *flow, const char *detail)
 static enum flow_http_turn
 flow_http_cut(struct flow *flow, const struct judgement *verdict, bool whole)
 {
-	struct flow_said said = flow_http_said(&flow->http->parser.head);
+	const struct flow_http *http = flow->reader;
+	struct flow_said said = flow_http_said(&http->parser.head);
 
 	if (whole)
-		said.hello_us = flow_since_us(flow_http_began_us(flow->http));
-
-	flow_record_refused(flow->sandbox, &flow->ends, verdict, &said);
+		said.hello_us = attempt_since_us(flow_http_began_us(http));
+	flow_record_refused(flow->list, &flow->attempt.ends, verdict, &said);
 	flow_buffer_free(flow); /* so that nothing of it is abandoned */
 	flow_end(flow, END_NEXT_HOST, VERDICT_ALLOWED, REASON_ALLOWED, true);
 	return FLOW_HTTP_OVER;
 }
 
-void
+/* OPENING, RELAYING: no more bytes will be read or passed on. A request among those that came which was never judged,
+ * or is for another host, gets its record; a request is named once. */
+static void
 flow_http_abandon(struct flow *flow)
 {
-	const struct flow_http *http = flow->http;
+	const struct flow_http *http = flow->reader;
 	struct judgement verdict;
 	struct flow_said said;
 
@@ -166,7 +174,7 @@ flow_http_abandon(struct flow *flow)
 		    verdict_plain(VERDICT_DENIED, REASON_HTTP_MALFORMED, "closed before the request head was complete");
 		break;
 	case HTTP_STATE_JUDGE:
-		if (name_equal(&http->parser.head.host.name, &flow->verdict.name))
+		if (name_equal(&http->parser.head.host.name, &flow->attempt.verdict.name))
 			return; /* one more request of the connection that is on record */
 		verdict = verdict_plain(VERDICT_FAILED, REASON_REVOKED, "ended before it was judged");
 		break;
@@ -184,7 +192,7 @@ flow_http_abandon(struct flow *flow)
 	}
 	said = flow_http_said(&http->parser.head);
 	balance_arrive(flow->sandbox->balance, RECORD_ATTEMPT_CONNECTION, 1);
-	flow_record_refused(flow->sandbox, &flow->ends, &verdict, &said);
+	flow_record_refused(flow->list, &flow->attempt.ends, &verdict, &said);
 	flow_buffer_free(flow);
 }
 
@@ -192,7 +200,7 @@ flow_http_abandon(struct flow *flow)
 static enum flow_http_turn
 flow_http_fault(struct flow *flow)
 {
-	const struct http_request *parser = &flow->http->parser;
+	const struct http_request *parser = &((struct flow_http *)flow->reader)->parser;
 	struct judgement verdict = verdict_plain(VERDICT_DENIED, parser->head.reason, parser->head.detail);
 
 	if (!parser->in_body) {
@@ -203,53 +211,47 @@ flow_http_fault(struct flow *flow)
 	return FLOW_HTTP_OVER;
 }
 
-/* RELAYING: a request for another host than the record's. */
+/* RELAYING: a request for another host than the record's. Its own record is opened in place of the one before. */
 static enum flow_http_turn
 flow_http_next_host(struct flow *flow)
 {
-	const struct http_head *head = &flow->http->parser.head;
-	struct judgement verdict = flow_http_judge(flow, head);
-	struct flow_said said = flow_http_said(head);
+	struct flow_http *http = flow->reader;
+	struct sandbox *sandbox = flow->sandbox;
+	struct judgement verdict = flow_http_judge(flow, &http->parser.head);
+	struct flow_said said = flow_http_said(&http->parser.head);
 
-	balance_arrive(flow->sandbox->balance, RECORD_ATTEMPT_CONNECTION, 1);
-	if (verdict.verdict == VERDICT_ALLOWED && !recorder_ready(&flow->sandbox->gateway->recorder))
+	balance_arrive(sandbox->balance, RECORD_ATTEMPT_CONNECTION, 1);
+	if (verdict.verdict == VERDICT_ALLOWED && !recorder_ready(&sandbox->gateway->recorder))
 		verdict = verdict_plain(VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, NULL);
-	if (verdict.verdict != VERDICT_ALLOWED || !flow_quota_next(flow, &verdict))
+	if (verdict.verdict != VERDICT_ALLOWED)
 		return flow_http_cut(flow, &verdict, true);
 	flow_record_close(flow, END_NEXT_HOST, VERDICT_ALLOWED, REASON_ALLOWED);
-	flow->began_us = flow_http_began_us(flow->http);
-	said.hello_us = flow_since_us(flow->began_us);
-	flow->verdict = verdict;
+	quota_close(sandbox, &flow->attempt.ticket);
+	if (!quota_open(sandbox, &verdict, &flow->attempt.ticket))
+		return flow_http_cut(flow, &verdict, true);
+	flow->began_us = flow_http_began_us(http);
+	said.hello_us = attempt_since_us(flow->began_us);
+	flow->attempt.verdict = verdict;
 	if (flow_record_open(flow, &said) < 0 ||
-	    loop_timer_set(flow->sandbox->gateway->loop, &flow->timer, GATEWAY_CONNECT_MS) < 0) {
+	    loop_timer_set(sandbox->gateway->loop, &flow->timer, GATEWAY_CONNECT_MS) < 0) {
 		flow_end(flow, END_ERROR, VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, true);
 		return FLOW_HTTP_OVER;
 	}
-	flow->http->pending = true;
+	http->pending = true;
 	return FLOW_HTTP_HELD;
-}
-
-/* The origin switched protocols: from here on the direction is spliced like any other. */
-static enum flow_http_turn
-flow_http_go_opaque(struct flow *flow)
-{
-	flow_buffer_to_prefix(flow);
-	flow->out.status = RELAY_READING;
-	free(flow->http);
-	flow->http = NULL;
-	return FLOW_HTTP_OVER;
 }
 
 /* RELAYING: parse on. What must wait until the ready bytes are written is met again in the next turn. */
 static enum flow_http_turn
 flow_http_parse(struct flow *flow)
 {
-	struct flow_http *http = flow->http;
+	struct flow_http *http = flow->reader;
 
 	for (;;) {
 		size_t used;
 		enum http_request_event event = flow_http_next(flow, &used);
-		bool same = event == HTTP_REQUEST_HEAD && name_equal(&http->parser.head.host.name, &flow->verdict.name);
+		bool same =
+		    event == HTTP_REQUEST_HEAD && name_equal(&http->parser.head.host.name, &flow->attempt.verdict.name);
 
 		if (same) {
 			http_request_accept(&http->parser);
@@ -270,7 +272,8 @@ flow_http_parse(struct flow *flow)
 		case HTTP_REQUEST_HELD:
 			return FLOW_HTTP_HELD;
 		case HTTP_REQUEST_OPAQUE:
-			return flow_http_go_opaque(flow);
+			flow_raw_take_over(flow);
+			return FLOW_HTTP_OVER;
 		case HTTP_REQUEST_REJECTED:
 			return flow_http_fault(flow);
 		}
@@ -281,7 +284,7 @@ flow_http_parse(struct flow *flow)
 static enum relay_status
 flow_http_flush(struct flow *flow)
 {
-	struct flow_http *http = flow->http;
+	struct flow_http *http = flow->reader;
 
 	while (http->ready > 0) {
 		size_t len = http->ready < flow->out.budget ? http->ready : (size_t)flow->out.budget;
@@ -300,8 +303,7 @@ flow_http_flush(struct flow *flow)
 		if (flow->out.budget != UINT64_MAX)
 			flow->out.budget -= (uint64_t)n;
 		http->ready -= (size_t)n;
-		flow->in.len -= (size_t)n;
-		memmove(flow->in.bytes, flow->in.bytes + n, flow->in.len);
+		flow_buffer_drop(flow, (size_t)n);
 	}
 	return RELAY_READING;
 }
@@ -310,26 +312,15 @@ flow_http_flush(struct flow *flow)
 static enum relay_status
 flow_http_fill(struct flow *flow, bool *ret_more)
 {
-	size_t size = flow->in.len == flow->in.size ? flow->in.size * 2 : flow->in.size;
-	ssize_t n;
+	ssize_t n = flow_buffer_fill(flow, FLOW_BUFFER_HTTP, FLOW_BUFFER_HTTP_MAX);
 
-	*ret_more = false;
-	size = size < FLOW_BUFFER_HTTP ? FLOW_BUFFER_HTTP : size > FLOW_BUFFER_HTTP_MAX ? FLOW_BUFFER_HTTP_MAX : size;
-	if (!flow_buffer_reserve(flow, size) && !flow_buffer_reserve(flow, FLOW_BUFFER_FIRST)) {
-		flow->out.sys_errno = ENOMEM;
-		return RELAY_SOURCE_FAILED;
-	}
-	n = recv(flow->guest_fd, flow->in.bytes + flow->in.len, flow->in.size - flow->in.len, MSG_DONTWAIT);
-	if (n > 0) {
-		flow->in.len += (size_t)n;
-		flow->http->read_us = clock_mono_us();
-		*ret_more = true;
-		return RELAY_READING;
-	}
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	*ret_more = n > 0;
+	if (n > 0)
+		((struct flow_http *)flow->reader)->read_us = clock_mono_us();
+	if (n > 0 || n == -EAGAIN)
 		return RELAY_READING;
 	if (n < 0) {
-		flow->out.sys_errno = errno;
+		flow->out.sys_errno = (int)-n;
 		return RELAY_SOURCE_FAILED;
 	}
 	/* What is left is the beginning of a request that never became one: nothing may pass of it. */
@@ -347,7 +338,7 @@ static void
 flow_http_rest(struct flow *flow)
 {
 	struct loop *loop = flow->sandbox->gateway->loop;
-	struct flow_http *http = flow->http;
+	struct flow_http *http = flow->reader;
 
 	if (!http_request_in_head(&http->parser, flow->in.len))
 		http->head_us = 0;
@@ -363,13 +354,15 @@ flow_http_rest(struct flow *flow)
 		flow_end(flow, END_ERROR, VERDICT_ALLOWED, REASON_INTERNAL_ERROR, true);
 }
 
-void
+/* RELAYING: the timer ran out on a later head, or on a record. */
+static void
 flow_http_late(struct flow *flow)
 {
+	const struct flow_http *http = flow->reader;
 	struct judgement verdict =
 	    verdict_plain(VERDICT_DENIED, REASON_HTTP_MALFORMED, "request head not complete in time");
 
-	if (flow->http != NULL && !flow->http->pending) {
+	if (!http->pending) {
 		balance_arrive(flow->sandbox->balance, RECORD_ATTEMPT_CONNECTION, 1);
 		flow_http_cut(flow, &verdict, false);
 	} else {
@@ -377,15 +370,17 @@ flow_http_late(struct flow *flow)
 	}
 }
 
-enum relay_status
+/* RELAYING: writes what is ready, parses on, and reads while nothing is ready. */
+static void
 flow_http_pump(struct flow *flow)
 {
+	const struct flow_http *http = flow->reader;
 	struct relay_way *out = &flow->out;
 	size_t turns = RELAY_TURN_BYTES / FLOW_BUFFER_HTTP;
 	bool more = true;
 
-	if (out->status == RELAY_FINISHED || flow->http->pending)
-		return out->status;
+	if (out->status == RELAY_FINISHED || http->pending)
+		return;
 	for (;;) {
 		enum flow_http_turn turn;
 
@@ -396,7 +391,7 @@ flow_http_pump(struct flow *flow)
 		if (turn == FLOW_HTTP_READY)
 			continue;
 		if (turn == FLOW_HTTP_OVER)
-			return out->status;
+			return;
 		if (turn == FLOW_HTTP_HELD)
 			out->status = RELAY_HELD;
 		if (turn == FLOW_HTTP_HELD || !more || turns-- == 0)
@@ -406,52 +401,48 @@ flow_http_pump(struct flow *flow)
 			break;
 	}
 	flow_http_rest(flow);
-	return out->status;
 }
 
-void
+/* RELAYING: the record of another host's request is durable: lets the request pass. False: none was waiting. */
+static bool
 flow_http_resume(struct flow *flow)
 {
-	struct flow_http *http = flow->http;
+	struct flow_http *http = flow->reader;
 	size_t used;
 
-	if (http == NULL || !http->pending)
-		return;
+	if (!http->pending)
+		return false;
 	loop_timer_stop(flow->sandbox->gateway->loop, &flow->timer);
 	http->pending = false;
 	if (flow_http_next(flow, &used) == HTTP_REQUEST_HEAD) {
 		http_request_accept(&http->parser);
 		http->ready += used;
 	}
-	flow_pump(flow, true, false);
-}
-
-bool
-flow_http_status(struct flow *flow)
-{
-	struct flow_http *http = flow->http;
-	char line[FLOW_HTTP_STATUS_LEN];
-	ssize_t n = recv(flow->origin_fd, line, sizeof(line), MSG_PEEK | MSG_DONTWAIT);
-	int low_water = n == (ssize_t)sizeof(line) ? 1 : (int)sizeof(line);
-	bool agrees = n > 0 && memcmp(line, flow_http_switched, (size_t)n) == 0;
-
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return false;
-	/* Half a status line: once, wait for all of it. A second time it is all there will be. */
-	if (agrees && n < (ssize_t)sizeof(line) && !http->status_partial) {
-		http->status_partial = true;
-		(void)setsockopt(flow->origin_fd, SOL_SOCKET, SO_RCVLOWAT, &low_water, sizeof(low_water));
-		return false;
-	}
-	if (http->status_partial) {
-		low_water = 1;
-		(void)setsockopt(flow->origin_fd, SOL_SOCKET, SO_RCVLOWAT, &low_water, sizeof(low_water));
-	}
-	http->status_awaited = false;
-	http_request_upgraded(&http->parser, agrees && n == (ssize_t)sizeof(line));
 	return true;
 }
 
+/* Does the answer begin as one that switches protocols, as far as it is there? */
+static bool
+flow_http_agrees(const uint8_t *bytes, size_t len)
+{
+	return memcmp(bytes, flow_http_switched, len) == 0;
+}
+
+/* RELAYING, an Upgrade was allowed: does the origin switch protocols? True when that is decided. */
+static bool
+flow_http_status(struct flow *flow)
+{
+	struct flow_http *http = flow->reader;
+	bool switched;
+
+	if (!flow_socket_peek(flow->origin_fd, FLOW_HTTP_STATUS_LEN, flow_http_agrees, &http->partial, &switched))
+		return false;
+	flow->answer_awaited = false;
+	http_request_upgraded(&http->parser, switched);
+	return true;
+}
+
+/* The status line of an answer that refuses. */
 static const char *
 flow_http_status_text(const struct judgement *verdict)
 {
@@ -460,13 +451,16 @@ flow_http_status_text(const struct judgement *verdict)
 	return verdict->reason == REASON_HTTP_MALFORMED ? "400 Bad Request" : "403 Forbidden";
 }
 
-bool
-flow_http_answer(struct flow *flow, const struct judgement *verdict, const struct flow_said *said)
+/* Sends an answer that explains the refusal, with a FIN behind it. False when that is not possible. */
+static bool
+flow_http_explain(struct flow *flow, const struct judgement *verdict, const struct flow_said *said)
 {
 	bool bodiless = said->method != NULL && strcmp(said->method, "HEAD") == 0;
 	char host[256], body[1024], answer[2048];
 	int body_len, len;
 
+	if (verdict->reason == REASON_NOT_HTTP)
+		return false;
 	escape_terminal(said->claim, said->claim_len, host, sizeof(host));
 	body_len = snprintf(body, sizeof(body), "postern refused this request%s%s: %s (%s)%s%s\n",
 	    host[0] == '\0' ? "" : " to ", host, reason_sentence(verdict->reason), reason_text(verdict->reason),
@@ -484,3 +478,38 @@ flow_http_answer(struct flow *flow, const struct judgement *verdict, const struc
 		return false;
 	return loop_source_set(flow->sandbox->gateway->loop, &flow->guest, EPOLLIN) == 0;
 }
+
+/* Makes the state for reading. False without memory. */
+static bool
+flow_http_begin(struct flow *flow)
+{
+	struct flow_http *http = calloc(1, sizeof(*http));
+
+	if (http != NULL)
+		http_request_init(&http->parser, &flow->attempt.ends.dst, flow->attempt.ends.dport);
+	flow->reader = http;
+	return http != NULL;
+}
+
+/* Frees the state. */
+static void
+flow_http_end(struct flow *flow)
+{
+	free(flow->reader);
+	flow->reader = NULL;
+}
+
+const struct flow_mode flow_http_mode = {
+    .port = 80,
+    .head_max = FLOW_BUFFER_HTTP_MAX,
+    .begin = flow_http_begin,
+    .read = flow_http_read,
+    .incomplete = flow_http_incomplete,
+    .explain = flow_http_explain,
+    .answer = flow_http_status,
+    .pump = flow_http_pump,
+    .resume = flow_http_resume,
+    .late = flow_http_late,
+    .abandon = flow_http_abandon,
+    .end = flow_http_end,
+};

@@ -2,7 +2,6 @@
 #include "gateway/path/tcp/flow.h"
 
 #include "base/clock.h"
-#include "gateway/path/judge.h"
 #include "gateway/path/tcp/http_head.h"
 
 #include <assert.h>
@@ -13,14 +12,7 @@
 static_assert(sizeof(((struct record_flow *)NULL)->alpn) == sizeof(((struct tls_hello *)NULL)->alpn), "copied whole");
 static_assert(RECORD_JA4_MAX >= JA4_MAX, "room for a fingerprint");
 
-int64_t
-flow_since_us(int64_t began_us)
-{
-	int64_t us = clock_mono_us() - began_us;
-
-	return us < 1 ? 1 : us;
-}
-
+/* Copies what the guest said into the record. */
 static void
 flow_record_said(struct record_flow *record, const struct flow_said *said)
 {
@@ -45,106 +37,60 @@ flow_record_said(struct record_flow *record, const struct flow_said *said)
 }
 
 void
-flow_record_refused(struct sandbox *sandbox, const struct flow_ends *ends, const struct judgement *verdict,
+flow_record_refused(struct flow_list *list, const struct attempt_ends *ends, const struct judgement *verdict,
     const struct flow_said *said)
 {
+	struct judgement counted = verdict_plain(verdict->verdict, verdict->reason, "too many to be listed one by one");
 	struct record record;
 
-	if (proxy_counts_refusal(sandbox, ends, verdict->verdict, verdict->reason))
+	if (!attempt_refusals_list(&list->refusals)) {
+		attempt_refusals_count(&list->refusals, ends, &counted, END_REFUSED);
 		return;
-	gateway_flow_record(sandbox, &record, &ends->src, ends->sport, &ends->dst, ends->dport, IPPROTO_TCP, verdict);
+	}
+	attempt_record(list->sandbox, &record, ends, IPPROTO_TCP, verdict);
 	flow_record_said(&record.flow, said);
-	/* When even the reserve is full the refusal stands without a record: the balance tells. */
-	(void)balance_send(sandbox->balance, &record, 0, NULL);
+	/* When even the reserve is full the refusal stands without a record: the balance shows it. */
+	(void)balance_send(list->sandbox->balance, &record, 0, NULL);
 }
 
-/* How it stands: for a record of progress, and, with an end, for the last one. */
-static struct record_close
-flow_record_count(const struct flow *flow)
+/* Segments since the record before; after the last one, the next begins from here. */
+static void
+flow_record_packets(struct attempt *attempt, struct record_close *close)
 {
+	struct flow *flow = loop_owner(attempt, struct flow, attempt);
 	struct flow_segments now = flow->segments;
 
-	(void)flow_count_segments(flow->guest_fd, &now);
-	return (struct record_close){.id = flow->record_id,
-	    .ts_us = clock_real_us(),
-	    .bytes_out = flow->out.bytes,
-	    .bytes_in = flow->back.bytes,
-	    .packets_out = now.out - flow->segments.out,
-	    .packets_in = now.in - flow->segments.in,
-	    .duration_us = clock_mono_us() - flow->opened_us,
-	    .connect_us = flow->connect_us,
-	    .first_byte_us = flow->first_byte_us,
-	    .up_src = flow->up_src,
-	    .up_sport = flow->up_sport};
-}
-
-static uint64_t
-flow_interim_count(struct interim *interim)
-{
-	const struct flow *flow = loop_owner(interim, struct flow, interim);
-
-	return flow->out.bytes + flow->back.bytes;
-}
-
-static void
-flow_interim_tell(struct interim *interim)
-{
-	const struct flow *flow = loop_owner(interim, struct flow, interim);
-	struct record record = {.kind = RECORD_PROGRESS, .close = flow_record_count(flow)};
-
-	record.close.verdict = VERDICT_ALLOWED;
-	record.close.reason = REASON_ALLOWED;
-	(void)balance_send(flow->sandbox->balance, &record, 0, NULL);
+	(void)flow_socket_segments(flow->guest_fd, &now);
+	close->packets_out = now.out - flow->segments.out;
+	close->packets_in = now.in - flow->segments.in;
+	if (close->end != END_OPEN)
+		flow->segments = now;
 }
 
 int
 flow_record_open(struct flow *flow, const struct flow_said *said)
 {
-	const struct flow_ends *ends = &flow->ends;
+	struct attempt *attempt = &flow->attempt;
 	struct record record;
-	int rc;
 
-	gateway_flow_record(
-	    flow->sandbox, &record, &ends->src, ends->sport, &ends->dst, ends->dport, IPPROTO_TCP, &flow->verdict);
-	flow_record_said(&record.flow, said);
+	attempt->out = &flow->out.bytes;
+	attempt->in = &flow->back.bytes;
+	attempt->packets = flow_record_packets;
 	flow->durable = false;
-	rc = balance_send(flow->sandbox->balance, &record, 0, &flow->wait);
-	if (rc < 0)
-		return rc;
-	flow->record_id = record.flow.id;
-	flow->opened_us = clock_mono_us();
-	flow->interim.count = flow_interim_count;
-	flow->interim.tell = flow_interim_tell;
-	interim_add(flow->sandbox->gateway, &flow->interim);
-	return 0;
+	attempt_record(flow->sandbox, &record, &attempt->ends, IPPROTO_TCP, &attempt->verdict);
+	flow_record_said(&record.flow, said);
+	return attempt_open(attempt, &record);
 }
 
 void
 flow_record_close(struct flow *flow, enum end_reason end, enum verdict verdict, enum reason reason)
 {
-	struct record record = {.kind = RECORD_FLOW_CLOSE};
-	enum reason ignored; /* it is over anyway */
+	struct attempt *attempt = &flow->attempt;
 
-	if (flow->record_id == 0)
+	if (attempt->id == 0)
 		return;
-	interim_remove(flow->sandbox->gateway, &flow->interim);
-	record.close = flow_record_count(flow);
-	record.close.end = (uint8_t)end;
-	record.close.reason = (uint8_t)reason;
-	record.close.verdict = (uint8_t)verdict;
-	(void)balance_send(flow->sandbox->balance, &record, 0, NULL);
-	(void)quota_count(flow->sandbox, &flow->ticket, flow->out.bytes, flow->back.bytes, &ignored);
-	flow->record_id = 0;
-	flow->segments.out += (uint32_t)record.close.packets_out;
-	flow->segments.in += (uint32_t)record.close.packets_in;
-	flow->connect_us = flow->first_byte_us = 0;
+	(void)attempt_close(attempt, end, verdict, reason);
+	attempt->connect_us = attempt->first_byte_us = 0;
 	flow->out.bytes = flow->back.bytes = 0;
-	flow->ticket.out = flow->ticket.in = 0;
-}
-
-bool
-flow_still_allowed(const struct flow *flow)
-{
-	return judge_still_allows(flow->sandbox, &flow->ends.dst, IPPROTO_TCP, flow->ends.dport, &flow->verdict.name,
-	    flow->verdict.source, (flow->flags & RECORD_FLAG_ECH) != 0);
+	attempt->ticket.out = attempt->ticket.in = 0;
 }

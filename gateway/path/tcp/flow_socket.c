@@ -2,15 +2,17 @@
 /* The sockets of TCP connections. */
 #include "gateway/path/tcp/flow.h"
 
+#include <assert.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <linux/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Make every end of a connection a reset, that of this process included: the end of a process must not look like the
- * end of the data. Whoever closes in order takes it off. */
+/* Makes every end of a connection a reset, that of this process included: the end of a process must not look like the
+ * end of the data. flow_socket_close takes it off. */
 static void
-flow_linger_reset(int fd)
+flow_socket_linger(int fd)
 {
 	struct linger linger = {.l_onoff = 1, .l_linger = 0};
 
@@ -18,14 +20,14 @@ flow_linger_reset(int fd)
 }
 
 void
-flow_close_reset(int fd)
+flow_socket_reset(int fd)
 {
-	flow_linger_reset(fd);
+	flow_socket_linger(fd);
 	close(fd);
 }
 
 void
-flow_close_in_order(int fd)
+flow_socket_close(int fd)
 {
 	struct linger linger = {.l_onoff = 0};
 
@@ -34,7 +36,7 @@ flow_close_in_order(int fd)
 }
 
 void
-flow_set_options(int fd)
+flow_socket_prepare(int fd)
 {
 	static const struct {
 		int level, name, value;
@@ -49,11 +51,11 @@ flow_set_options(int fd)
 
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
 		(void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(options[i].value));
-	flow_linger_reset(fd);
+	flow_socket_linger(fd);
 }
 
 bool
-flow_count_segments(int fd, struct flow_segments *ret_segments)
+flow_socket_segments(int fd, struct flow_segments *ret_segments)
 {
 	struct tcp_info info = {0};
 	socklen_t len = sizeof(info);
@@ -65,11 +67,42 @@ flow_count_segments(int fd, struct flow_segments *ret_segments)
 }
 
 int
-flow_origin_socket(const struct flow_ends *ends)
+flow_socket_origin(const struct attempt_ends *ends)
 {
 	int fd = socket(ends->dst.family == 6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd >= 0)
-		flow_set_options(fd);
+		flow_socket_prepare(fd);
 	return fd;
+}
+
+/* Sets how many bytes make a socket readable. */
+static void
+flow_socket_low_water(int fd, int bytes)
+{
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
+}
+
+bool
+flow_socket_peek(int fd, size_t size, bool (*agrees)(const uint8_t *bytes, size_t len), bool *partial, bool *ret_agrees)
+{
+	uint8_t bytes[FLOW_PEEK_MAX];
+	ssize_t n;
+	bool so_far;
+
+	assert(size <= sizeof(bytes));
+	n = recv(fd, bytes, size, MSG_PEEK | MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	so_far = n > 0 && agrees(bytes, (size_t)n);
+	/* Half of it: once, wait for all. A second time it is all there will be. */
+	if (so_far && n < (ssize_t)size && !*partial) {
+		*partial = true;
+		flow_socket_low_water(fd, (int)size);
+		return false;
+	}
+	if (*partial)
+		flow_socket_low_water(fd, 1);
+	*ret_agrees = so_far && n == (ssize_t)size;
+	return true;
 }

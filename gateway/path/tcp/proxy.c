@@ -7,7 +7,7 @@
  *
  * A guest can have connections refused faster than the log can be written, and all sandboxes share the log: their
  * connections would wait behind its refusals, and the oldest records would make room for them. So only so many refusals
- * of a sandbox have a record of their own; further ones are counted (gateway/path/count/aggregate.h) until the minute is over. What is
+ * of a sandbox have a record of their own; further ones are counted (aggregate.h) until the minute is over. What is
  * allowed always has its own.
  *
  * When descriptors run out, accept fails and the listener stays readable: a busy loop. One descriptor is kept in
@@ -16,12 +16,6 @@
 #include "gateway/path/tcp/proxy.h"
 #include "gateway/path/tcp/flow.h"
 
-#include "base/clock.h"
-#include "base/log.h"
-#include "gateway/path/count/aggregate.h"
-#include "gateway/path/count/window.h"
-
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -33,12 +27,9 @@
 #define PROXY_ACCEPT_BATCH 64
 /* How long a listener rests when descriptors or memory are short; SYNs wait in its backlog. */
 #define PROXY_REST_MS 100
-/* Kinds of refusals that are counted instead of listed, for each reason (gateway/path/count/aggregate.h). */
-#define PROXY_REFUSALS_MAX 64
-/* Refusals of a sandbox that are listed within a minute: what a program that goes on trying needs in an hour, some 2 MB
- * of log, and less than a second's work of its writer. */
+/* Refusals of a sandbox that are listed within ATTEMPT_LISTED_MS: what a program that goes on trying needs in an hour,
+ * some 2 MB of log, and less than a second's work of its writer. */
 #define PROXY_LISTED_MAX 4096
-#define PROXY_LISTED_MS 60000
 
 struct proxy_listener {
 	struct proxy *proxy;
@@ -51,11 +42,7 @@ struct proxy {
 	struct sandbox *sandbox;
 	struct proxy_listener listeners[2];
 	struct flow_list flows;
-	struct window listed;      /* refusals with a record of their own */
-	struct aggregate refusals; /* those that find no room for one */
 };
-
-static_assert(REASON_MAX <= AGGREGATE_CLASSES_MAX, "a class of the aggregate for each reason");
 
 /* Shared by all sandboxes of the process. */
 static int proxy_reserve_fd = -1;
@@ -89,11 +76,11 @@ proxy_rest_handler(struct loop_timer *timer)
 
 /* Both ends of an accepted socket. False when the kernel does not say. */
 static bool
-proxy_ends(int fd, const struct sockaddr_storage *peer, struct flow_ends *ret_ends)
+proxy_ends(int fd, const struct sockaddr_storage *peer, struct attempt_ends *ret_ends)
 {
 	struct sockaddr_storage name = {0};
 	socklen_t len = sizeof(name);
-	struct flow_ends ends = {0};
+	struct attempt_ends ends = {0};
 
 	if (getsockname(fd, (struct sockaddr *)&name, &len) < 0 ||
 	    !addr_from_sockaddr((const struct sockaddr *)&name, &ends.dst, &ends.dport) ||
@@ -104,54 +91,14 @@ proxy_ends(int fd, const struct sockaddr_storage *peer, struct flow_ends *ret_en
 }
 
 static void
-proxy_turn_away(struct proxy *proxy, int fd, const struct flow_ends *ends, enum verdict verdict, enum reason reason,
+proxy_turn_away(struct proxy *proxy, int fd, const struct attempt_ends *ends, enum verdict verdict, enum reason reason,
     const char *detail)
 {
 	struct judgement refusal = verdict_plain(verdict, reason, detail);
 	struct flow_said said = {0};
 
-	flow_record_refused(proxy->sandbox, ends, &refusal, &said);
-	flow_close_reset(fd);
-}
-
-/* The record says what was refused where and how often; what each of them said of itself is gone. */
-static void
-proxy_count(struct proxy *proxy, const struct flow_ends *ends, enum verdict verdict, enum reason reason)
-{
-	struct judgement refusal = verdict_plain(verdict, reason, "too many to be listed one by one");
-	struct aggregate_key kind = {
-	    .src = ends->src, .dst = ends->dst, .class = (uint8_t)reason, .proto = IPPROTO_TCP, .dport = ends->dport};
-	struct record record;
-
-	balance_reclass(proxy->sandbox->balance, RECORD_ATTEMPT_CONNECTION, RECORD_ATTEMPT_REFUSED);
-	if (aggregate_bump(&proxy->refusals, &kind, 1))
-		return;
-	gateway_flow_record(
-	    proxy->sandbox, &record, &ends->src, ends->sport, &ends->dst, ends->dport, IPPROTO_TCP, &refusal);
-	if (aggregate_open(&proxy->refusals, &kind, &record.flow, 1) < 0)
-		log_warnx("%s: no memory to record a refused connection", proxy->sandbox->name);
-}
-
-bool
-proxy_counts_refusal(struct sandbox *sandbox, const struct flow_ends *ends, enum verdict verdict, enum reason reason)
-{
-	struct proxy *proxy = sandbox->proxy;
-	int64_t now_ms = clock_mono_ms();
-
-	if (window_count(&proxy->listed, now_ms) < PROXY_LISTED_MAX) {
-		window_add(&proxy->listed, now_ms);
-		return false;
-	}
-	proxy_count(proxy, ends, verdict, reason);
-	return true;
-}
-
-/* The log is out for so long that the recorder keeps the rest of its room for what is open. */
-static void
-proxy_count_away(struct proxy *proxy, int fd, const struct flow_ends *ends)
-{
-	flow_close_reset(fd);
-	proxy_count(proxy, ends, VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE);
+	flow_record_refused(&proxy->flows, ends, &refusal, &said);
+	flow_socket_reset(fd);
 }
 
 /* Where there are few descriptors, at most half of those for connections: a connection has two. */
@@ -163,11 +110,35 @@ proxy_flows_max(const struct gateway *gateway)
 	return max < GATEWAY_SANDBOX_FLOWS_MAX ? max : GATEWAY_SANDBOX_FLOWS_MAX;
 }
 
+/* The log is out for so long that the recorder keeps the rest of its room for what is open: refused without a record of
+ * its own. */
+static void
+proxy_count_away(struct proxy *proxy, int fd, const struct attempt_ends *ends)
+{
+	struct judgement refusal =
+	    verdict_plain(VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, "too many to be listed one by one");
+
+	flow_socket_reset(fd);
+	attempt_refusals_count(&proxy->flows.refusals, ends, &refusal, END_REFUSED);
+}
+
+/* The mode of the dialled port. */
+static const struct flow_mode *
+proxy_mode(uint16_t port)
+{
+	static const struct flow_mode *const modes[] = {&flow_tls_mode, &flow_http_mode};
+
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
+		if (modes[i]->port == port)
+			return modes[i];
+	return &flow_raw_mode;
+}
+
 static void
 proxy_take(struct proxy *proxy, int fd, const struct sockaddr_storage *peer)
 {
 	struct gateway *gateway = proxy->sandbox->gateway;
-	struct flow_ends ends = {0};
+	struct attempt_ends ends = {0};
 
 	balance_arrive(proxy->sandbox->balance, RECORD_ATTEMPT_CONNECTION, 1);
 	if (!proxy_ends(fd, peer, &ends))
@@ -187,7 +158,7 @@ proxy_take(struct proxy *proxy, int fd, const struct sockaddr_storage *peer)
 	else if (!recorder_ready(&gateway->recorder))
 		proxy_turn_away(proxy, fd, &ends, VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, NULL);
 	else
-		flow_start(&proxy->flows, fd, &ends);
+		flow_start(&proxy->flows, fd, &ends, proxy_mode(ends.dport));
 }
 
 /* No descriptor is left: turn one connection away with the reserve, then rest. */
@@ -196,7 +167,7 @@ proxy_exhausted(struct proxy_listener *listener)
 {
 	struct sockaddr_storage peer = {0};
 	socklen_t len = sizeof(peer);
-	struct flow_ends ends = {0};
+	struct attempt_ends ends = {0};
 	int fd;
 
 	if (proxy_reserve_fd >= 0) {
@@ -252,7 +223,7 @@ proxy_listen(struct proxy *proxy, struct proxy_listener *listener, int fd)
 	listener->rest.handler = proxy_rest_handler;
 	if (fd < 0)
 		return 0;
-	flow_set_options(fd); /* accepted sockets inherit them */
+	flow_socket_prepare(fd); /* accepted sockets inherit them */
 	listener->source.fd = fd;
 	return loop_source_add(proxy->sandbox->gateway->loop, &listener->source, EPOLLIN);
 }
@@ -275,8 +246,7 @@ proxy_attach(struct sandbox *sandbox, int tcp4, int tcp6)
 	proxy_reserve_take();
 	proxy->sandbox = sandbox;
 	proxy->flows.sandbox = sandbox;
-	window_init(&proxy->listed, PROXY_LISTED_MS);
-	aggregate_init(&proxy->refusals, sandbox->gateway->loop, sandbox->balance, PROXY_REFUSALS_MAX);
+	attempt_refusals_init(&proxy->flows.refusals, sandbox, IPPROTO_TCP, PROXY_LISTED_MAX);
 	sandbox->proxy = proxy;
 	rc = proxy_listen(proxy, &proxy->listeners[0], tcp4);
 	rc6 = proxy_listen(proxy, &proxy->listeners[1], tcp6);
@@ -304,7 +274,7 @@ proxy_detach(struct sandbox *sandbox, enum end_reason end)
 	}
 	while (proxy->flows.first != NULL)
 		flow_detach(proxy->flows.first, end);
-	aggregate_close(&proxy->refusals);
+	attempt_refusals_close(&proxy->flows.refusals);
 	free(proxy);
 	sandbox->proxy = NULL;
 }
@@ -317,13 +287,11 @@ proxy_rejudge(struct sandbox *sandbox, enum reason reason, bool cut, struct msg_
 	while (flow != NULL) {
 		struct flow *next = flow->next;
 
-		if ((flow->state == FLOW_OPENING || flow->state == FLOW_RELAYING) && !flow_still_allowed(flow)) {
-			if (done->cut_count < MSG_CUT_MAX)
-				done->cut[done->cut_count] = (struct msg_cut_flow){.record_id = flow->record_id,
-				    .dst = flow->ends.dst,
-				    .dport = flow->ends.dport,
-				    .name = flow->verdict.name};
-			done->cut_count++;
+		if ((flow->state == FLOW_OPENING || flow->state == FLOW_RELAYING) &&
+		    !judge_still_allows(sandbox, &flow->attempt.ends.dst, IPPROTO_TCP, flow->attempt.ends.dport,
+			&flow->attempt.verdict.name, flow->attempt.verdict.source,
+			(flow->flags & RECORD_FLAG_ECH) != 0)) {
+			attempt_list_cut(&flow->attempt, done);
 			if (cut)
 				flow_end(flow, END_POLICY, VERDICT_ALLOWED, reason, true);
 		}
@@ -336,11 +304,17 @@ proxy_recount(struct sandbox *sandbox)
 {
 	for (const struct flow *flow = sandbox->proxy == NULL ? NULL : sandbox->proxy->flows.first; flow != NULL;
 	     flow = flow->next)
-		quota_recount(sandbox, &flow->ticket);
+		quota_recount(sandbox, &flow->attempt.ticket);
 }
 
 size_t
 proxy_flow_count(const struct sandbox *sandbox)
 {
 	return sandbox->proxy == NULL ? 0 : sandbox->proxy->flows.count;
+}
+
+struct attempt_refusals *
+proxy_refusals(struct sandbox *sandbox)
+{
+	return &sandbox->proxy->flows.refusals;
 }

@@ -8,16 +8,14 @@
  * namespace and connected, so that only that origin can answer. Answers leave through the port's socket with the
  * destination as their source. Broadcast is never enabled; multicast is on the never list.
  *
- * This file has the ports and the intake; gateway/path/udp/udp_flow.c has the life of one flow. Nothing is freed while events of
+ * This file has the ports and the intake; udp_flow.c has the life of one flow. Nothing is freed while events of
  * the round may still name it: sources go at once, memory through loop_defer. */
 #include "gateway/path/udp/udp.h"
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "gateway/path/judge.h"
 #include "gateway/path/pktinfo.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -31,37 +29,13 @@ udp_is_guest(const struct sandbox *sandbox, const struct addr *src)
 	return addr_equal(src, &sandbox->guest4) || addr_equal(src, &sandbox->guest6);
 }
 
-static_assert(REASON_MAX <= AGGREGATE_CLASSES_MAX, "a class of the aggregate for each reason");
-
-void
-udp_refuse(struct udp_relay *relay, const struct udp_key *key, const struct judgement *verdict, enum end_reason end)
-{
-	struct aggregate_key kind = {.src = key->src,
-	    .dst = key->dst,
-	    .class = (uint8_t)verdict->reason,
-	    .proto = IPPROTO_UDP,
-	    .dport = key->dport};
-	struct record record;
-
-	/* It came in as the start of a flow; what is counted instead of listed is a refused packet. */
-	balance_reclass(relay->sandbox->balance, RECORD_ATTEMPT_CONNECTION, RECORD_ATTEMPT_REFUSED);
-	if (aggregate_bump(&relay->refusals, &kind, 1))
-		return;
-	gateway_flow_record(
-	    relay->sandbox, &record, &key->src, key->sport, &key->dst, key->dport, IPPROTO_UDP, verdict);
-	record.flow.end = (uint8_t)end;
-	if (aggregate_open(&relay->refusals, &kind, &record.flow, 1) < 0)
-		log_warnx("%s: no memory to record a refused datagram", relay->sandbox->name);
-}
-
 static void
-udp_intake(struct udp_socket *guest, const struct udp_key *key, const struct sockaddr_storage *peer, socklen_t peer_len,
-    struct udp_datagram datagram)
+udp_intake(struct udp_socket *guest, const struct attempt_ends *key, const struct sockaddr_storage *peer,
+    socklen_t peer_len, struct udp_datagram datagram)
 {
 	struct udp_relay *relay = guest->port->relay;
 	struct udp_flow *flow = udp_flow_find(relay, key);
-	struct judgement spoofed = {
-	    .verdict = VERDICT_DENIED, .reason = REASON_SPOOFED_SOURCE, .rule = SNAPSHOT_NO_RULE};
+	struct judgement spoofed = verdict_plain(VERDICT_DENIED, REASON_SPOOFED_SOURCE, NULL);
 
 	if (flow != NULL) {
 		udp_flow_forward(flow, datagram);
@@ -69,7 +43,7 @@ udp_intake(struct udp_socket *guest, const struct udp_key *key, const struct soc
 	}
 	balance_arrive(relay->sandbox->balance, RECORD_ATTEMPT_CONNECTION, 1);
 	if (!udp_is_guest(relay->sandbox, &key->src)) /* the kernel's rules said so already */
-		udp_refuse(relay, key, &spoofed, END_REFUSED);
+		attempt_refusals_count(&relay->refusals, key, &spoofed, END_REFUSED);
 	else
 		udp_flow_open(guest, key, peer, peer_len, datagram);
 }
@@ -90,7 +64,7 @@ udp_receive(struct udp_socket *guest)
 	    .msg_control = control.bytes,
 	    .msg_controllen = sizeof(control.bytes),
 	};
-	struct udp_key key = {0};
+	struct attempt_ends key = {0};
 	ssize_t n = recvmsg(guest->source.fd, &message, MSG_DONTWAIT);
 
 	if (n < 0)
@@ -111,18 +85,6 @@ udp_guest_handler(struct loop_source *source, uint32_t events)
 	(void)events;
 	for (int i = 0; i < UDP_BATCH_MAX && udp_receive(guest); i++)
 		;
-}
-
-int
-udp_answer(const struct udp_flow *flow, struct udp_datagram datagram)
-{
-	union pktinfo_control control;
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)datagram.bytes, .iov_len = datagram.len};
-	struct sockaddr_storage peer = flow->peer;
-	struct msghdr message = {.msg_name = &peer, .msg_namelen = flow->peer_len, .msg_iov = &iov, .msg_iovlen = 1};
-
-	pktinfo_write(&message, &control, &flow->key.dst);
-	return sendmsg(flow->guest->source.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
 static void
@@ -149,7 +111,7 @@ udp_attach(struct sandbox *sandbox)
 	relay->tokens_milli = UDP_OPEN_BURST * 1000;
 	relay->tokens_ms = clock_mono_ms();
 	relay->deferred.handler = udp_relay_free_handler;
-	aggregate_init(&relay->refusals, relay->loop, sandbox->balance, UDP_REFUSALS_MAX);
+	attempt_refusals_init(&relay->refusals, sandbox, IPPROTO_UDP, 0);
 	sandbox->udp = relay;
 	return 0;
 }
@@ -270,15 +232,11 @@ udp_rejudge(struct sandbox *sandbox, enum reason reason, bool cut, struct msg_po
 		for (struct udp_flow *flow = relay->buckets[i]; flow != NULL; flow = next) {
 			next = flow->next_in_bucket;
 			/* A flow without a name is one that an address rule let through. */
-			if (judge_still_allows(sandbox, &flow->key.dst, IPPROTO_UDP, flow->key.dport, &flow->name,
-				flow->name.len > 0 ? NAME_SOURCE_LEASE : NAME_SOURCE_CIDR, false))
+			if (judge_still_allows(sandbox, &flow->attempt.ends.dst, IPPROTO_UDP, flow->attempt.ends.dport,
+				&flow->attempt.verdict.name,
+				flow->attempt.verdict.name.len > 0 ? NAME_SOURCE_LEASE : NAME_SOURCE_CIDR, false))
 				continue;
-			if (done->cut_count < MSG_CUT_MAX)
-				done->cut[done->cut_count] = (struct msg_cut_flow){.record_id = flow->id,
-				    .dst = flow->key.dst,
-				    .dport = flow->key.dport,
-				    .name = flow->name};
-			done->cut_count++;
+			attempt_list_cut(&flow->attempt, done);
 			if (cut)
 				udp_flow_close(flow, END_POLICY, VERDICT_ALLOWED, reason);
 		}
@@ -290,7 +248,7 @@ udp_recount(struct sandbox *sandbox)
 {
 	for (size_t i = 0; sandbox->udp != NULL && i < UDP_BUCKETS; i++)
 		for (const struct udp_flow *flow = sandbox->udp->buckets[i]; flow != NULL; flow = flow->next_in_bucket)
-			quota_recount(sandbox, &flow->ticket);
+			quota_recount(sandbox, &flow->attempt.ticket);
 }
 
 void
@@ -303,7 +261,7 @@ udp_detach(struct sandbox *sandbox, enum end_reason end)
 	udp_close_flows(relay, NULL, end);
 	while (relay->ports != NULL)
 		udp_port_close(relay->ports);
-	aggregate_close(&relay->refusals);
+	attempt_refusals_close(&relay->refusals);
 	sandbox->udp = NULL;
 	relay->sandbox = NULL;
 	loop_defer(relay->loop, &relay->deferred);

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The UDP relay's own state: gateway/path/udp/udp.c (a sandbox's ports) and gateway/path/udp/udp_flow.c (one flow) share it. */
+/* The UDP relay's own state: udp.c (a sandbox's ports) and udp_flow.c (one flow) share it. */
 #ifndef POSTERN_GATEWAY_UDP_H
 #define POSTERN_GATEWAY_UDP_H
 
-#include "gateway/path/judge.h"
-#include "gateway/path/gateway.h"
-#include "gateway/path/count/quota.h"
-#include "gateway/path/count/aggregate.h"
+#include "gateway/path/attempt.h"
 
-#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,8 +28,6 @@
 #define UDP_KEEP_S 240
 /* Datagrams read from one socket for one event. */
 #define UDP_BATCH_MAX 32
-/* Kinds of refusals kept per sandbox and reason (gateway/path/count/aggregate.h). */
-#define UDP_REFUSALS_MAX 64
 /* The largest payload there is, and one byte to see that it is not larger. */
 #define UDP_DATAGRAM_MAX 65536
 
@@ -51,13 +45,6 @@ struct udp_port {
 	struct loop_deferred deferred; /* frees */
 };
 
-/* Everything that tells one flow from another; compared as bytes. */
-struct udp_key {
-	struct addr src, dst;
-	uint16_t sport, dport;
-};
-static_assert(sizeof(struct udp_key) == 2 * sizeof(struct addr) + 4, "struct udp_key must have no padding");
-
 enum udp_state {
 	UDP_HELD,  /* the record is on its way to the disk: datagrams wait in held; ends by OPEN or CLOSED */
 	UDP_OPEN,  /* durable: datagrams pass */
@@ -70,26 +57,17 @@ struct udp_flow {
 	struct udp_socket *guest;     /* answers leave through it */
 	struct sockaddr_storage peer; /* the guest, with the scope of a link-local address */
 	socklen_t peer_len;
-	struct udp_key key;
+	struct attempt attempt;
 	enum udp_state state;
 	struct loop_source source;     /* upstream socket, connected, owned */
 	struct loop_timer timer;       /* idle */
-	struct recorder_wait wait;     /* for the opening record */
 	struct loop_deferred deferred; /* frees */
 	struct udp_held *held, **held_tail;
 	size_t held_count, held_bytes;
-	uint64_t id;                      /* of the record */
-	int64_t opened_us;                /* clock_mono_us */
 	int64_t last_ms;                  /* last datagram either way */
 	uint64_t bytes_out, bytes_in;     /* payload passed on */
 	uint64_t packets_out, packets_in; /* datagrams passed on */
-	int64_t first_byte_us;            /* from opened_us to the first answer; 0: none yet */
-	struct addr up_src;               /* our own end of the upstream socket */
-	uint16_t up_sport;
-	struct interim interim;
-	struct quota_ticket ticket;
 	bool answered;
-	struct name name; /* proven name; len 0 when an address rule allowed it */
 };
 
 struct udp_relay {
@@ -98,7 +76,7 @@ struct udp_relay {
 	struct udp_port *ports;
 	struct udp_flow *buckets[UDP_BUCKETS];
 	size_t flow_count;
-	struct aggregate refusals;
+	struct attempt_refusals refusals;
 	int64_t tokens_milli;          /* new flows that may begin, in thousandths */
 	int64_t tokens_ms;             /* when they were last counted */
 	struct loop_deferred deferred; /* frees */
@@ -109,10 +87,10 @@ struct udp_datagram {
 	size_t len;
 };
 
-struct udp_flow *udp_flow_find(struct udp_relay *relay, const struct udp_key *key);
+struct udp_flow *udp_flow_find(struct udp_relay *relay, const struct attempt_ends *key);
 
 /* Judge a new flow and open it holding its first datagram, or count the refusal. */
-void udp_flow_open(struct udp_socket *guest, const struct udp_key *key, const struct sockaddr_storage *peer,
+void udp_flow_open(struct udp_socket *guest, const struct attempt_ends *key, const struct sockaddr_storage *peer,
     socklen_t peer_len, struct udp_datagram datagram);
 
 /* A datagram of the guest for a flow: pass on, hold or drop. May close the flow. */
@@ -120,13 +98,6 @@ void udp_flow_forward(struct udp_flow *flow, struct udp_datagram datagram);
 
 /* End a flow: close its record, release what it holds; its memory goes at the end of the round. */
 void udp_flow_close(struct udp_flow *flow, enum end_reason end, enum verdict verdict, enum reason reason);
-
-/* Count a refusal by kind. end: END_REFUSED or END_CONNECT_FAILED. */
-void udp_refuse(
-    struct udp_relay *relay, const struct udp_key *key, const struct judgement *verdict, enum end_reason end);
-
-/* Send a datagram to the guest from the address it had addressed. Returns 0 or -errno. */
-int udp_answer(const struct udp_flow *flow, struct udp_datagram datagram);
 
 /* What gateway.c and repolicy.c drive, as for connections (gateway/path/tcp/proxy.h). add_port takes the descriptors
  * (closed on failure too): 0 or -errno. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One UDP flow from its first datagram to its closing record.
  *
- * Theory of operation. The first datagram is judged. Refused: it is counted (gateway/path/count/aggregate.h) and gone; the relay
+ * Theory of operation. The first datagram is judged. Refused: it is counted (aggregate.h) and gone; the relay
  * cannot send ICMP, the kernel's own rules do that for what never gets here. Allowed: socket, last look at the exact
  * sockaddr, connect, opening record; the datagram waits (UDP_HELD) until the record is durable, and a few more behind
  * it. Then datagrams pass both ways (UDP_OPEN). The flow ends when it was quiet too long, when the origin's ICMP says
@@ -11,9 +11,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "gateway/path/judge.h"
+#include "gateway/path/pktinfo.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -26,10 +27,10 @@ struct udp_held {
 };
 
 static size_t
-udp_bucket(const struct udp_key *key)
+udp_bucket(const struct attempt_ends *key)
 {
 	const uint8_t *bytes = (const uint8_t *)key;
-	uint32_t hash = 2166136261u; /* FNV-1a; the table is bounded, see gateway/path/count/aggregate.c */
+	uint32_t hash = 2166136261u; /* FNV-1a; the table is bounded, see aggregate.c */
 
 	for (size_t i = 0; i < sizeof(*key); i++)
 		hash = (hash ^ bytes[i]) * 16777619u;
@@ -37,11 +38,11 @@ udp_bucket(const struct udp_key *key)
 }
 
 struct udp_flow *
-udp_flow_find(struct udp_relay *relay, const struct udp_key *key)
+udp_flow_find(struct udp_relay *relay, const struct attempt_ends *key)
 {
 	struct udp_flow *flow = relay->buckets[udp_bucket(key)];
 
-	while (flow != NULL && memcmp(&flow->key, key, sizeof(*key)) != 0)
+	while (flow != NULL && memcmp(&flow->attempt.ends, key, sizeof(*key)) != 0)
 		flow = flow->next_in_bucket;
 	return flow;
 }
@@ -89,7 +90,7 @@ udp_held_add(struct udp_flow *flow, struct udp_datagram datagram)
 static void
 udp_flow_unlink(struct udp_flow *flow)
 {
-	struct udp_flow **at = &flow->relay->buckets[udp_bucket(&flow->key)];
+	struct udp_flow **at = &flow->relay->buckets[udp_bucket(&flow->attempt.ends)];
 
 	while (*at != flow)
 		at = &(*at)->next_in_bucket;
@@ -98,53 +99,14 @@ udp_flow_unlink(struct udp_flow *flow)
 	flow->relay->sandbox->gateway->flow_count--;
 }
 
-/* How it stands: for a record of progress, and, with an end, for the last one. */
-static struct record_close
-udp_flow_record_count(const struct udp_flow *flow)
-{
-	return (struct record_close){
-	    .id = flow->id,
-	    .ts_us = clock_real_us(),
-	    .bytes_out = flow->bytes_out,
-	    .bytes_in = flow->bytes_in,
-	    .packets_out = flow->packets_out,
-	    .packets_in = flow->packets_in,
-	    .duration_us = clock_mono_us() - flow->opened_us,
-	    .first_byte_us = flow->first_byte_us,
-	    .up_src = flow->up_src,
-	    .up_sport = flow->up_sport,
-	};
-}
-
-static uint64_t
-udp_flow_interim_count(struct interim *interim)
-{
-	const struct udp_flow *flow = loop_owner(interim, struct udp_flow, interim);
-
-	return flow->bytes_out + flow->bytes_in;
-}
-
+/* Datagrams passed on, for the records of the attempt. */
 static void
-udp_flow_interim_tell(struct interim *interim)
+udp_flow_packets(struct attempt *attempt, struct record_close *close)
 {
-	const struct udp_flow *flow = loop_owner(interim, struct udp_flow, interim);
-	struct record record = {.kind = RECORD_PROGRESS, .close = udp_flow_record_count(flow)};
+	const struct udp_flow *flow = loop_owner(attempt, struct udp_flow, attempt);
 
-	record.close.verdict = VERDICT_ALLOWED;
-	record.close.reason = REASON_ALLOWED;
-	(void)balance_send(flow->relay->sandbox->balance, &record, 0, NULL);
-}
-
-static void
-udp_flow_record_close(const struct udp_flow *flow, enum end_reason end, enum verdict verdict, enum reason reason)
-{
-	struct record record = {.kind = RECORD_FLOW_CLOSE, .close = udp_flow_record_count(flow)};
-
-	record.close.end = (uint8_t)end;
-	record.close.reason = (uint8_t)reason;
-	record.close.verdict = (uint8_t)verdict;
-	if (balance_send(flow->relay->sandbox->balance, &record, 0, NULL) < 0)
-		log_warnx("%s: a UDP flow's closing record was lost", flow->relay->sandbox->name);
+	close->packets_out = flow->packets_out;
+	close->packets_in = flow->packets_in;
 }
 
 void
@@ -155,13 +117,13 @@ udp_flow_close(struct udp_flow *flow, enum end_reason end, enum verdict verdict,
 	if (flow->state == UDP_CLOSED)
 		return;
 	flow->state = UDP_CLOSED;
-	recorder_cancel(&relay->sandbox->gateway->recorder, &flow->wait);
+	recorder_cancel(&relay->sandbox->gateway->recorder, &flow->attempt.wait);
 	loop_timer_stop(relay->loop, &flow->timer);
 	close(loop_source_remove(relay->loop, &flow->source));
 	udp_held_drop(flow);
-	interim_remove(relay->sandbox->gateway, &flow->interim);
-	udp_flow_record_close(flow, end, verdict, reason);
-	quota_close(relay->sandbox, &flow->ticket);
+	if (attempt_close(&flow->attempt, end, verdict, reason) < 0)
+		log_warnx("%s: a UDP flow's closing record was lost", relay->sandbox->name);
+	quota_close(relay->sandbox, &flow->attempt.ticket);
 	udp_flow_unlink(flow);
 	loop_defer(relay->loop, &flow->deferred);
 }
@@ -187,7 +149,7 @@ udp_error_passes(int error)
 static bool
 udp_flow_affords(struct udp_flow *flow, size_t len, enum quota_way way)
 {
-	uint64_t left = quota_left(flow->relay->sandbox, &flow->ticket, way);
+	uint64_t left = quota_left(flow->relay->sandbox, &flow->attempt.ticket, way);
 
 	if (len < left || left == UINT64_MAX)
 		return true;
@@ -201,7 +163,7 @@ udp_flow_count(struct udp_flow *flow)
 {
 	enum reason ignored; /* asked for before */
 
-	(void)quota_count(flow->relay->sandbox, &flow->ticket, flow->bytes_out, flow->bytes_in, &ignored);
+	(void)quota_count(flow->relay->sandbox, &flow->attempt.ticket, flow->bytes_out, flow->bytes_in, &ignored);
 }
 
 /* False when the flow was closed. */
@@ -242,6 +204,19 @@ udp_flow_forward(struct udp_flow *flow, struct udp_datagram datagram)
 	}
 }
 
+/* Sends a datagram to the guest from the address it had addressed. 0 or -errno. */
+static int
+udp_flow_answer(const struct udp_flow *flow, struct udp_datagram datagram)
+{
+	union pktinfo_control control;
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)datagram.bytes, .iov_len = datagram.len};
+	struct sockaddr_storage peer = flow->peer;
+	struct msghdr message = {.msg_name = &peer, .msg_namelen = flow->peer_len, .msg_iov = &iov, .msg_iovlen = 1};
+
+	pktinfo_write(&message, &control, &flow->attempt.ends.dst);
+	return sendmsg(flow->guest->source.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
 /* Pass one answer to the guest. False when there is none left or the flow was closed. */
 static bool
 udp_flow_receive(struct udp_flow *flow)
@@ -255,12 +230,12 @@ udp_flow_receive(struct udp_flow *flow)
 		return false;
 	}
 	if (!flow->answered)
-		flow->first_byte_us = clock_mono_us() - flow->opened_us;
+		flow->attempt.first_byte_us = clock_mono_us() - flow->attempt.opened_us;
 	flow->answered = true;
 	flow->last_ms = clock_mono_ms();
 	if (!udp_flow_affords(flow, (size_t)n, QUOTA_DOWNLOAD))
 		return false;
-	if (udp_answer(flow, (struct udp_datagram){.bytes = bytes, .len = (size_t)n}) == 0) {
+	if (udp_flow_answer(flow, (struct udp_datagram){.bytes = bytes, .len = (size_t)n}) == 0) {
 		flow->bytes_in += (uint64_t)n;
 		flow->packets_in++;
 	}
@@ -285,10 +260,12 @@ static void
 udp_flow_keep_open(const struct udp_flow *flow)
 {
 	struct sandbox *sandbox = flow->relay->sandbox;
-	struct tap_lease element = {.addr = flow->key.dst, .proto = IPPROTO_UDP, .port = flow->key.dport};
+	struct tap_lease element = {
+	    .addr = flow->attempt.ends.dst, .proto = IPPROTO_UDP, .port = flow->attempt.ends.dport};
 
 	/* An address rule's element does not expire. One that lasts beyond the next look must not be shortened. */
-	if (flow->name.len == 0 || lease_left_s(&sandbox->leases, &flow->key.dst) > UDP_KEEP_S / 2)
+	if (flow->attempt.verdict.name.len == 0 ||
+	    lease_left_s(&sandbox->leases, &flow->attempt.ends.dst) > UDP_KEEP_S / 2)
 		return;
 	(void)link_lease_add(&sandbox->gateway->link, NULL, sandbox->id, &element, 1, UDP_KEEP_S);
 }
@@ -314,7 +291,7 @@ udp_flow_timer_handler(struct loop_timer *timer)
 static void
 udp_flow_durable_handler(struct recorder_wait *wait)
 {
-	struct udp_flow *flow = loop_owner(wait, struct udp_flow, wait);
+	struct udp_flow *flow = loop_owner(wait, struct udp_flow, attempt.wait);
 
 	flow->state = UDP_OPEN;
 	if (loop_source_add(flow->relay->loop, &flow->source, EPOLLIN) < 0) {
@@ -329,7 +306,7 @@ udp_flow_durable_handler(struct recorder_wait *wait)
 
 /* A connected socket in the host's namespace, or -errno; -EACCES: the never list. */
 static int
-udp_upstream(const struct udp_key *key, int fd_top)
+udp_upstream(const struct attempt_ends *key, int fd_top)
 {
 	struct sockaddr_storage sa;
 	socklen_t len = addr_to_sockaddr(&key->dst, key->dport, &sa);
@@ -389,9 +366,37 @@ udp_may_begin(struct udp_relay *relay, struct judgement *verdict)
 	return false;
 }
 
-/* Refuse what policy allows but the system did not do. */
-static void
-udp_refuse_failed(struct udp_relay *relay, const struct udp_key *key, struct judgement *verdict, int error)
+/* A new flow in state HELD, not linked and without a socket yet. NULL without memory. */
+static struct udp_flow *
+udp_flow_new(
+    struct udp_socket *guest, const struct attempt_ends *ends, const struct sockaddr_storage *peer, socklen_t peer_len)
+{
+	struct udp_flow *flow = calloc(1, sizeof(*flow));
+
+	if (flow == NULL)
+		return NULL;
+	flow->relay = guest->port->relay;
+	flow->guest = guest;
+	flow->peer = *peer;
+	flow->peer_len = peer_len;
+	flow->state = UDP_HELD;
+	flow->source = (struct loop_source){.fd = -1, .handler = udp_flow_source_handler};
+	flow->timer.handler = udp_flow_timer_handler;
+	flow->deferred.handler = udp_flow_free_handler;
+	flow->held_tail = &flow->held;
+	flow->last_ms = clock_mono_ms();
+	flow->attempt.sandbox = flow->relay->sandbox;
+	flow->attempt.ends = *ends;
+	flow->attempt.wait.handler = udp_flow_durable_handler;
+	flow->attempt.out = &flow->bytes_out;
+	flow->attempt.in = &flow->bytes_in;
+	flow->attempt.packets = udp_flow_packets;
+	return flow;
+}
+
+/* Says in *verdict why the socket towards the origin could not be had. How the refusal ends. */
+static enum end_reason
+udp_flow_no_socket(struct judgement *verdict, int error)
 {
 	verdict->verdict = VERDICT_FAILED;
 	verdict->reason = REASON_UPSTREAM_ERROR;
@@ -405,116 +410,69 @@ udp_refuse_failed(struct udp_relay *relay, const struct udp_key *key, struct jud
 		verdict->reason = REASON_LIMIT_CONNECTIONS;
 		verdict->detail = "the gateway is short of descriptors";
 	}
-	udp_refuse(relay, key, verdict, error == EACCES ? END_REFUSED : END_CONNECT_FAILED);
+	return error == EACCES ? END_REFUSED : END_CONNECT_FAILED;
 }
 
-static void
-udp_flow_link(struct udp_flow *flow)
-{
-	struct udp_flow **bucket = &flow->relay->buckets[udp_bucket(&flow->key)];
-
-	flow->next_in_bucket = *bucket;
-	*bucket = flow;
-	flow->relay->flow_count++;
-	flow->relay->sandbox->gateway->flow_count++;
-}
-
-/* Everything about a new flow that cannot fail; takes fd. */
-static struct udp_flow *
-udp_flow_new(struct udp_socket *guest, const struct udp_key *key, int fd)
-{
-	struct udp_flow *flow = calloc(1, sizeof(*flow));
-
-	if (flow == NULL)
-		return NULL;
-	flow->relay = guest->port->relay;
-	flow->guest = guest;
-	flow->key = *key;
-	flow->state = UDP_HELD;
-	flow->source = (struct loop_source){.fd = fd, .handler = udp_flow_source_handler};
-	flow->timer.handler = udp_flow_timer_handler;
-	flow->wait.handler = udp_flow_durable_handler;
-	flow->deferred.handler = udp_flow_free_handler;
-	flow->held_tail = &flow->held;
-	flow->opened_us = clock_mono_us();
-	flow->last_ms = clock_mono_ms();
-	return flow;
-}
-
-/* The kernel has chosen our end when it connected. */
-static void
-udp_flow_note_source(struct udp_flow *flow)
-{
-	struct sockaddr_storage sa = {0};
-	socklen_t len = sizeof(sa);
-
-	if (getsockname(flow->source.fd, (struct sockaddr *)&sa, &len) == 0)
-		(void)addr_from_sockaddr((const struct sockaddr *)&sa, &flow->up_src, &flow->up_sport);
-}
-
-/* Write the opening record and begin to wait for it. 0 or -errno; the flow is not linked then. */
-static int
-udp_flow_begin(struct udp_flow *flow, const struct judgement *verdict)
+/* Takes the quota, makes the socket, sends the opening record and links the flow: END_OPEN. On failure *verdict says
+ * why, and the result how the refusal ends. */
+static enum end_reason
+udp_flow_begin(struct udp_flow *flow, struct judgement *verdict)
 {
 	struct udp_relay *relay = flow->relay;
-	const struct udp_key *key = &flow->key;
+	const struct attempt_ends *ends = &flow->attempt.ends;
+	struct udp_flow **bucket = &relay->buckets[udp_bucket(ends)];
 	struct record record;
 	int rc;
 
-	rc = loop_timer_set(relay->loop, &flow->timer, UDP_UNANSWERED_MS);
+	if (!quota_open(relay->sandbox, verdict, &flow->attempt.ticket))
+		return END_REFUSED;
+	rc = udp_upstream(ends, relay->sandbox->gateway->fd_top);
 	if (rc < 0)
-		return rc;
-	gateway_flow_record(
-	    relay->sandbox, &record, &key->src, key->sport, &key->dst, key->dport, IPPROTO_UDP, verdict);
-	flow->id = record.flow.id;
-	flow->name = verdict->name;
-	rc = balance_send(relay->sandbox->balance, &record, 0, &flow->wait);
-	if (rc < 0) {
-		loop_timer_stop(relay->loop, &flow->timer);
-		return rc;
+		return udp_flow_no_socket(verdict, -rc);
+	flow->source.fd = rc;
+	rc = loop_timer_set(relay->loop, &flow->timer, UDP_UNANSWERED_MS);
+	if (rc == 0) {
+		attempt_record(relay->sandbox, &record, ends, IPPROTO_UDP, verdict);
+		rc = attempt_open(&flow->attempt, &record);
 	}
-	udp_flow_link(flow);
-	udp_flow_note_source(flow);
-	flow->interim.count = udp_flow_interim_count;
-	flow->interim.tell = udp_flow_interim_tell;
-	interim_add(relay->sandbox->gateway, &flow->interim);
-	return 0;
+	if (rc < 0) {
+		verdict->verdict = VERDICT_FAILED;
+		verdict->reason = rc == -ENOBUFS ? REASON_AUDIT_UNAVAILABLE : REASON_INTERNAL_ERROR;
+		return END_REFUSED;
+	}
+	flow->attempt.verdict = *verdict;
+	attempt_note_source(&flow->attempt, flow->source.fd);
+	flow->next_in_bucket = *bucket;
+	*bucket = flow;
+	relay->flow_count++;
+	relay->sandbox->gateway->flow_count++;
+	return END_OPEN;
 }
 
 void
-udp_flow_open(struct udp_socket *guest, const struct udp_key *key, const struct sockaddr_storage *peer,
+udp_flow_open(struct udp_socket *guest, const struct attempt_ends *ends, const struct sockaddr_storage *peer,
     socklen_t peer_len, struct udp_datagram datagram)
 {
 	struct udp_relay *relay = guest->port->relay;
-	struct judgement verdict = judge_attempt(relay->sandbox, &key->dst, IPPROTO_UDP, key->dport, NULL);
-	struct quota_ticket ticket = {0};
+	struct judgement verdict = judge_attempt(relay->sandbox, &ends->dst, IPPROTO_UDP, ends->dport, NULL);
+	enum end_reason end = END_REFUSED;
 	struct udp_flow *flow;
-	int fd, rc;
 
-	if (verdict.verdict != VERDICT_ALLOWED || !udp_may_begin(relay, &verdict) ||
-	    !quota_open(relay->sandbox, &verdict, &ticket)) {
-		udp_refuse(relay, key, &verdict, END_REFUSED);
-		return;
+	if (verdict.verdict == VERDICT_ALLOWED && udp_may_begin(relay, &verdict)) {
+		flow = udp_flow_new(guest, ends, peer, peer_len);
+		if (flow == NULL) {
+			verdict.verdict = VERDICT_FAILED;
+			verdict.reason = REASON_INTERNAL_ERROR;
+		} else if ((end = udp_flow_begin(flow, &verdict)) == END_OPEN) {
+			udp_held_add(flow, datagram);
+			return;
+		} else {
+			quota_close(relay->sandbox, &flow->attempt.ticket);
+			loop_timer_stop(relay->loop, &flow->timer);
+			if (flow->source.fd >= 0)
+				close(flow->source.fd);
+			free(flow);
+		}
 	}
-	fd = udp_upstream(key, relay->sandbox->gateway->fd_top);
-	if (fd < 0) {
-		quota_close(relay->sandbox, &ticket);
-		udp_refuse_failed(relay, key, &verdict, -fd);
-		return;
-	}
-	flow = udp_flow_new(guest, key, fd);
-	rc = flow == NULL ? -ENOMEM : udp_flow_begin(flow, &verdict);
-	if (rc < 0) {
-		close(fd);
-		free(flow);
-		quota_close(relay->sandbox, &ticket);
-		verdict.verdict = VERDICT_FAILED;
-		verdict.reason = rc == -ENOBUFS ? REASON_AUDIT_UNAVAILABLE : REASON_INTERNAL_ERROR;
-		udp_refuse(relay, key, &verdict, END_REFUSED);
-		return;
-	}
-	flow->ticket = ticket;
-	flow->peer = *peer;
-	flow->peer_len = peer_len;
-	udp_held_add(flow, datagram);
+	attempt_refusals_count(&relay->refusals, ends, &verdict, end);
 }

@@ -933,16 +933,18 @@ case_F_38_refusals_beyond_a_number_are_counted(void **state)
 {
 	const struct record *last = NULL;
 	struct lab lab;
-	struct flow_ends ends = {.src = {.family = 4}};
+	struct attempt_ends ends = {.src = {.family = 4}};
+	struct judgement other = verdict_plain(VERDICT_DENIED, REASON_NOT_TLS, NULL);
 	uint8_t hello[512];
 	int guest, origin;
 	size_t listed = 0;
 
 	(void)state;
 	lab_open(&lab, 443, good);
-	while (!proxy_counts_refusal(&lab.sandbox, &ends, VERDICT_DENIED, REASON_NOT_TLS))
+	while (attempt_refusals_list(proxy_refusals(&lab.sandbox)))
 		assert_in_range(++listed, 1, 100000);
-	balance_arrive(lab.sandbox.balance, RECORD_ATTEMPT_CONNECTION, 1); /* the one that the loop ended with */
+	balance_arrive(lab.sandbox.balance, RECORD_ATTEMPT_CONNECTION, 1);
+	attempt_refusals_count(proxy_refusals(&lab.sandbox), &ends, &other, END_REFUSED);
 	for (int i = 0; i < 20; i++) {
 		guest = lab_dial(&lab, ORIGIN4);
 		lab_send(
