@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/policy/policy_compile.h"
 #include "cli/table.h"
+#include "policy/verdict.h"
 
 #include <inttypes.h>
 #include <netinet/in.h>
@@ -24,7 +25,7 @@
 struct replay_group {
 	enum replay_outcome outcome;
 	char target[HISTORY_TARGET_TEXT_MAX];
-	struct decision decision; /* the newest */
+	struct judgement judgement; /* the newest */
 	int64_t count, first_us, last_us;
 };
 
@@ -41,67 +42,45 @@ struct replay_tally {
 	bool no_memory;
 };
 
-static bool
-replay_allows(const struct decision *decision)
-{
-	return decision->verdict == VERDICT_ALLOWED || decision->learnable;
-}
-
-/* By prefix and place. A place that is not on record, where no database was loaded then, is no ground to refuse, unless
- * it was one. */
-static struct decision
-replay_address(const struct snapshot *policy, const struct history_target *target, int64_t reason, int64_t now_us)
-{
-	struct decision by_addr = snapshot_decide_addr(policy, &target->addr, target->proto, target->port, now_us);
-	struct decision by_place = snapshot_decide_place(policy, &target->place, target->proto, target->port, now_us);
-
-	if (by_addr.verdict != VERDICT_ALLOWED && by_addr.reason != REASON_NO_RULE)
-		return by_addr;
-	if (by_place.reason == REASON_RULE_DENY ||
-	    (by_place.reason == REASON_PLACE_UNKNOWN && reason == REASON_PLACE_UNKNOWN))
-		return by_place;
-	return by_addr;
-}
-
-/* In the order of gateway/path/judge.c. What an address rule let through has no proven name: only an address rule lets
- * it through again. A name that was only claimed counts as proven: under the new policy the guest can resolve it. */
-static struct decision
+/* The connection as a live one of the same record (policy/verdict.c). What an address rule let through has no proven
+ * name. A name that was only claimed counts as proven: under the new policy the guest can resolve it. A place that is
+ * not on record, where no database was loaded then, is no ground to refuse, unless it was one. */
+static struct judgement
 replay_connection(
     const struct snapshot *policy, const struct history_target *target, const struct query_row *row, int64_t now_us)
 {
-	struct decision by_addr = {
-	    .verdict = VERDICT_DENIED, .reason = REASON_NO_RULE, .rule = SNAPSHOT_NO_RULE, .lapsed = SNAPSHOT_NO_RULE};
-	struct decision by_name;
+	bool named = target->named && target->name.len > 0;
+	struct verdict_case what = {.policy = policy,
+	    .now_us = now_us,
+	    .proto = target->proto,
+	    .port = target->port,
+	    .addr = target->addr.family != 0 ? &target->addr : NULL,
+	    .place = &target->place,
+	    .place_pardoned = row->reason != REASON_PLACE_UNKNOWN,
+	    .naming = named && row->name_source != NAME_SOURCE_CIDR ? VERDICT_PROVEN : VERDICT_UNPROVEN,
+	    .name = &target->name,
+	    .source = target->port == 80 ? NAME_SOURCE_HOST : NAME_SOURCE_SNI};
 
-	if (target->addr.family != 0)
-		by_addr = replay_address(policy, target, row->reason, now_us);
-	if (!target->named || (by_addr.verdict == VERDICT_DENIED && by_addr.reason != REASON_NO_RULE))
-		return by_addr;
-	by_name = snapshot_decide_host(policy, &target->name, target->proto, target->port, now_us);
-	if (by_name.reason == REASON_RULE_DENY || by_name.reason == REASON_NEVER_NAME)
-		return by_name;
-	if (row->name_source == NAME_SOURCE_CIDR || (!replay_allows(&by_name) && replay_allows(&by_addr)))
-		return by_addr;
-	return by_name;
+	return verdict_judge(&what, NULL);
 }
 
 enum replay_outcome
 replay_row(const struct snapshot *policy, const struct query_row *row, int64_t now_us,
-    struct history_target *ret_target, struct decision *ret_decision)
+    struct history_target *ret_target, struct judgement *ret_judgement)
 {
 	enum history_past past = history_past_of(row);
 	struct history_target target;
-	struct decision decision;
+	struct judgement judgement;
 
 	/* Questions below in-addr.arpa and the like are answered whatever the policy says, though not by it. */
 	if (past == HISTORY_OTHER || !history_target_of(row, &target) ||
 	    (target.named && name_never(&target.name) != NULL))
 		return REPLAY_LEFT_OUT;
-	decision = target.dns ? snapshot_decide_dns(policy, &target.name, now_us)
-			      : replay_connection(policy, &target, row, now_us);
+	judgement = target.dns ? verdict_question(policy, &target.name, now_us)
+			       : replay_connection(policy, &target, row, now_us);
 	*ret_target = target;
-	*ret_decision = decision;
-	if (replay_allows(&decision) == (past == HISTORY_ALLOWED))
+	*ret_judgement = judgement;
+	if ((judgement.verdict == VERDICT_ALLOWED) == (past == HISTORY_ALLOWED))
 		return REPLAY_SAME;
 	return past == HISTORY_ALLOWED ? REPLAY_BREAKS : REPLAY_OPENS;
 }
@@ -162,9 +141,9 @@ replay_handle_row(const struct query_row *row, void *context)
 {
 	struct replay_tally *replay = context;
 	struct history_target target;
-	struct decision decision;
+	struct judgement judgement;
 	struct replay_group *group;
-	enum replay_outcome outcome = replay_row(replay->policy, row, replay->now_us, &target, &decision);
+	enum replay_outcome outcome = replay_row(replay->policy, row, replay->now_us, &target, &judgement);
 	int64_t last_us = row->last_us.set ? row->last_us.value : row->ts_us;
 
 	if (outcome == REPLAY_LEFT_OUT) {
@@ -181,7 +160,7 @@ replay_handle_row(const struct query_row *row, void *context)
 		replay->untold++;
 		return;
 	}
-	group->decision = decision;
+	group->judgement = judgement;
 	history_count(&group->count, row->count);
 	if (row->ts_us < group->first_us)
 		group->first_us = row->ts_us;
@@ -189,19 +168,18 @@ replay_handle_row(const struct query_row *row, void *context)
 		group->last_us = last_us;
 }
 
-/* "allow x (task.yaml:3)", or why without a rule. */
+/* "allow x (task.yaml:3)", or why without a rule. A name that a rule allows and nothing proves has none. */
 static void
-replay_rule_text(const struct snapshot *policy, const struct decision *decision, char *ret_text, size_t size)
+replay_rule_text(const struct snapshot *policy, const struct judgement *judgement, char *ret_text, size_t size)
 {
-	uint32_t rule = decision->rule != SNAPSHOT_NO_RULE ? decision->rule : decision->lapsed;
-
-	if (rule != SNAPSHOT_NO_RULE)
-		snprintf(ret_text, size, "%s%s (%s)", decision->rule == SNAPSHOT_NO_RULE ? "past its end: " : "",
-		    snapshot_rule_text(policy, rule), snapshot_rule_origin(policy, rule));
-	else if (decision->learnable)
+	if (judgement->learned)
 		snprintf(ret_text, size, "mode: learn");
+	else if (judgement->rule == SNAPSHOT_NO_RULE || judgement->reason == REASON_SNI_MISMATCH ||
+	    judgement->reason == REASON_HOST_MISMATCH)
+		snprintf(ret_text, size, "%s", reason_sentence(judgement->reason));
 	else
-		snprintf(ret_text, size, "%s", reason_sentence(decision->reason));
+		snprintf(ret_text, size, "%s%s (%s)", judgement->reason == REASON_EXPIRED ? "past its end: " : "",
+		    snapshot_rule_text(policy, judgement->rule), snapshot_rule_origin(policy, judgement->rule));
 }
 
 /* Where the printed groups go: rows of a table, or members of two JSON arrays. */
@@ -233,7 +211,7 @@ replay_tell_group(const void *node, VISIT visit, void *context)
 
 	if (visit != postorder && visit != leaf)
 		return;
-	replay_rule_text(report->replay->policy, &group->decision, rule, sizeof(rule));
+	replay_rule_text(report->replay->policy, &group->judgement, rule, sizeof(rule));
 	if (report->table != NULL) {
 		replay_tell_table(report, group, rule);
 		return;
@@ -241,7 +219,7 @@ replay_tell_group(const void *node, VISIT visit, void *context)
 	json_array_append_new(group->outcome == REPLAY_BREAKS ? report->breaks : report->opens,
 	    json_pack("{s:s, s:I, s:s, s:s, s:s, s:s}", "target", group->target, "count", (json_int_t)group->count,
 		"first", render_time_utc(group->first_us, first), "last", render_time_utc(group->last_us, last),
-		"reason", reason_text(group->decision.reason), "rule", rule));
+		"reason", reason_text(group->judgement.reason), "rule", rule));
 }
 
 static void

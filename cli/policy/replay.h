@@ -4,12 +4,12 @@
 #define POSTERN_CLI_REPLAY_H
 
 #include "cli/policy/history.h"
-#include "policy/compiled/snapshot.h"
+#include "policy/verdict.h"
 
 enum replay_outcome { REPLAY_SAME = 0, REPLAY_BREAKS, REPLAY_OPENS, REPLAY_LEFT_OUT };
 
-/* Judge the row by the policy. *ret_target and *ret_decision are written unless it is left out. */
+/* Judge the row by the policy. *ret_target and *ret_judgement are written unless it is left out. */
 enum replay_outcome replay_row(const struct snapshot *policy, const struct query_row *row, int64_t now_us,
-    struct history_target *ret_target, struct decision *ret_decision);
+    struct history_target *ret_target, struct judgement *ret_judgement);
 
 #endif

@@ -1,46 +1,42 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* POST /v1/sandboxes/NAME/test: what would happen to a connection, step by step, and which step ends it.
  *
- * The decisions are the very functions that DNS and proxy ask (policy/compiled/snapshot.h, addr_never, name_never, geo_lookup,
- * the kernel's route lookup), on the snapshot that is in force, so that test and traffic cannot disagree (CASES B-27).
- * Leases come from the gateway. Nothing is resolved and nothing is sent. */
+ * The verdict is the data path's (policy/verdict.h), on the snapshot that is in force, so that test and traffic cannot
+ * disagree (CASES B-27); the leases are the gateway's own. Here is only how its steps read. A name is judged for each
+ * address that it is leased to, and counts as allowed when it is at one of them. Nothing is resolved, nothing is sent.
+ */
 #include "gateway/control/control_explain.h"
 
 #include "gateway/control/control_hint.h"
 #include "gateway/control/control_json.h"
 #include "gateway/control/control_sandbox.h"
 #include "gateway/control/control_show.h"
-#include "gateway/control/control_target.h"
 
 #include "base/clock.h"
-#include "policy/verdict.h"
 
 #include <netinet/in.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define EXPLAIN_TARGET_MAX 512
 
-struct explain {
+/* The job's own. */
+struct explain_job {
 	struct control_target target;
 	char text[EXPLAIN_TARGET_MAX];
-	char shown[ADDR_PORT_TEXT_MAX + NAME_TEXT_MAX];
-	const struct snapshot *snapshot;
-	struct route *route;
-	const struct geo *geo;
-	json_t *steps;
-	enum verdict verdict; /* stays as the first denial set it */
-	enum reason reason;
-	uint32_t rule;
-	enum reason address_reason; /* why the last leased address cannot be used */
-	uint32_t address_rule;
 };
 
-static void explain_step(struct explain *explain, const char *step, const char *result, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
+struct explain {
+	const struct control_explain_facts *facts;
+	const struct control_target *target;
+	char shown[ADDR_PORT_TEXT_MAX + NAME_TEXT_MAX]; /* the target */
+	json_t *steps;
+};
 
-static void
+/* Adds one step to the answer. */
+__attribute__((format(printf, 4, 5))) static void
 explain_step(struct explain *explain, const char *step, const char *result, const char *fmt, ...)
 {
 	char text[ERROR_TEXT_MAX];
@@ -53,432 +49,333 @@ explain_step(struct explain *explain, const char *step, const char *result, cons
 	    explain->steps, json_pack("{s:s, s:s, s:s}", "step", step, "result", result, "text", text));
 }
 
+/* Adds a decision as a step: the rule behind it, or what stands in its place. */
 static void
-explain_deny(struct explain *explain, enum reason reason, uint32_t rule)
+explain_decision(struct explain *explain, const char *step, enum verdict verdict, enum reason reason, uint32_t rule,
+    const char *about)
 {
-	if (explain->verdict != VERDICT_ALLOWED)
-		return;
-	explain->verdict = VERDICT_DENIED;
-	explain->reason = reason;
-	explain->rule = rule;
-}
+	const struct snapshot *policy = explain->facts->policy;
+	const char *result = verdict == VERDICT_ALLOWED ? "ok" : "denied", *lacks;
 
-/* A decision as a gateway takes it (gateway/path/judge.c): learning lets TCP through, and a grant that ended is named. */
-static struct decision
-explain_as_taken(struct decision decision, uint8_t proto)
-{
-	if (decision.learnable && decision.reason == REASON_NO_RULE && proto == IPPROTO_TCP) {
-		decision.verdict = VERDICT_ALLOWED;
-		decision.reason = REASON_ALLOWED;
-	} else if (decision.lapsed != SNAPSHOT_NO_RULE) {
-		decision.reason = REASON_EXPIRED;
-		decision.rule = decision.lapsed;
-	}
-	return decision;
-}
-
-/* What rules by prefix, country and network say about an address. */
-static struct decision
-explain_decide_addr(const struct explain *explain, const struct addr *addr)
-{
-	struct geo_place place;
-
-	geo_lookup(explain->geo, addr, &place);
-	return verdict_address(
-	    explain->snapshot, addr, &place.at, explain->target.proto, explain->target.port, clock_real_us());
-}
-
-/* What stands between the address and a decision about its place; "" when it is known. */
-static const char *
-explain_unknown(const struct explain *explain, const struct decision *decision)
-{
-	const char *lacks = geo_lacks(explain->geo, explain->snapshot);
-
-	if (decision->reason != REASON_PLACE_UNKNOWN)
-		return "";
-	return lacks != NULL ? lacks : "its country or network is not known, and could be that one";
-}
-
-/* A decision as a step. */
-static void
-explain_decision(struct explain *explain, const char *step, struct decision decision, const char *about)
-{
-	bool allowed = decision.verdict == VERDICT_ALLOWED;
-	const char *result = allowed ? "ok" : "denied";
-
-	if (decision.reason == REASON_EXPIRED)
+	if (reason == REASON_EXPIRED) {
 		explain_step(explain, step, result, "%s: no longer by %s (%s), which has expired or is used up", about,
-		    snapshot_rule_text(explain->snapshot, decision.rule),
-		    snapshot_rule_origin(explain->snapshot, decision.rule));
-	else if (allowed && decision.rule == SNAPSHOT_NO_RULE)
+		    snapshot_rule_text(policy, rule), snapshot_rule_origin(policy, rule));
+	} else if (verdict == VERDICT_ALLOWED && rule == SNAPSHOT_NO_RULE) {
 		explain_step(explain, step, result, "%s: no rule allows it, mode: learn lets it through", about);
-	else if (decision.rule != SNAPSHOT_NO_RULE)
-		explain_step(explain, step, result, "%s: %s (%s)%s%s", about,
-		    snapshot_rule_text(explain->snapshot, decision.rule),
-		    snapshot_rule_origin(explain->snapshot, decision.rule),
-		    decision.reason == REASON_PLACE_UNKNOWN ? ": " : "", explain_unknown(explain, &decision));
-	else
-		explain_step(explain, step, result, "%s: %s", about, reason_sentence(decision.reason));
-	if (!allowed)
-		explain_deny(explain, decision.reason, decision.rule);
+	} else if (rule == SNAPSHOT_NO_RULE) {
+		explain_step(explain, step, result, "%s: %s", about, reason_sentence(reason));
+	} else if (reason == REASON_PLACE_UNKNOWN) {
+		lacks = geo_lacks(explain->facts->geo, policy);
+		explain_step(explain, step, result, "%s: %s (%s): %s", about, snapshot_rule_text(policy, rule),
+		    snapshot_rule_origin(policy, rule),
+		    lacks != NULL ? lacks : "its country or network is not known, and could be that one");
+	} else {
+		explain_step(explain, step, result, "%s: %s (%s)", about, snapshot_rule_text(policy, rule),
+		    snapshot_rule_origin(policy, rule));
+	}
 }
 
-/* Is the address refused whatever the policy says? */
-static bool
-explain_never(struct explain *explain, const struct addr *addr)
+/* Says where the address is, when that is known or matters. */
+static void
+explain_place(struct explain *explain, const char *addr, const struct geo_place *place)
+{
+	char where[GEO_PLACE_TEXT_MAX];
+
+	geo_place_format(place, where);
+	if (where[0] != '\0')
+		explain_step(explain, "place", "info", "%s is in %s%s%s", addr, where,
+		    place->org[0] == '\0' ? "" : ", ", place->org);
+	else if (snapshot_needs_place(explain->facts->policy))
+		explain_step(explain, "place", "info", "%s: neither country nor network is known", addr);
+}
+
+/* Says why an address is refused before the policy is asked. */
+static void
+explain_never(struct explain *explain, const char *text, const struct addr *addr, enum reason reason)
 {
 	const struct never_prefix *row = addr_never(addr);
-	char text[ADDR_TEXT_MAX];
 
-	addr_format(addr, text);
-	if (row != NULL) {
+	if (row != NULL)
 		explain_step(
 		    explain, "address", "denied", "%s is on the never list: %s, %s", text, row->text, row->why);
-		return true;
-	}
-	if (explain->route->fd >= 0 && route_lookup(explain->route, addr) == ROUTE_HOST) {
+	else if (reason == REASON_NEVER_ADDRESS)
 		explain_step(explain, "address", "denied", "%s is an address of the host itself", text);
-		return true;
-	}
-	return false;
+	else
+		explain_step(explain, "address", "denied", "%s: the kernel did not answer a route lookup", text);
 }
 
-/* Where it is, when that is known or matters. */
+/* Says which lease proves the name, or that there is none. */
 static void
-explain_place(struct explain *explain, const struct addr *addr)
+explain_lease(struct explain *explain, const struct verdict_step *step, const char *addr, bool allowed)
 {
-	char text[ADDR_TEXT_MAX], where[GEO_PLACE_TEXT_MAX];
-	struct geo_place place;
+	const struct control_target *target = explain->target;
+	const char *result = allowed ? "ok" : "denied";
+	unsigned int left_s = (unsigned int)(step->left_ms / 1000);
 
-	geo_lookup(explain->geo, addr, &place);
-	geo_place_format(&place, where);
-	addr_format(addr, text);
-	if (where[0] != '\0')
-		explain_step(explain, "place", "info", "%s is in %s%s%s", text, where, place.org[0] == '\0' ? "" : ", ",
-		    place.org);
-	else if (snapshot_needs_place(explain->snapshot))
-		explain_step(explain, "place", "info", "%s: neither country nor network is known", text);
+	if (step->name == NULL)
+		explain_step(explain, "lease", "denied", "this sandbox did not resolve an allowed name to it");
+	else if (target->is_addr)
+		explain_step(explain, "lease", result, "resolved by this sandbox as %s, for another %u s",
+		    step->name->text, left_s);
+	else if (name_equal(step->name, &target->name))
+		explain_step(explain, "lease", result, "%s, resolved by this sandbox, for another %u s", addr, left_s);
+	else
+		explain_step(explain, "lease", result, "%s is the address of %s, too, and any name will do", addr,
+		    step->name->text);
 }
 
-/* -- by name ------------------------------------------------------------------------------------------------------- */
-
-static bool
-explain_name(struct explain *explain)
-{
-	const struct never_name *never;
-
-	if (explain->target.name_error != NAME_OK) {
-		explain_step(explain, "name", "denied", "this %s", name_error_text(explain->target.name_error));
-		explain_deny(explain, REASON_DNS_DENIED, SNAPSHOT_NO_RULE);
-		return false;
-	}
-	never = name_never(&explain->target.name);
-	if (never != NULL) {
-		explain_step(explain, "name", "denied", "%s is refused whatever the policy says: %s",
-		    explain->target.name.text, never->why);
-		explain_deny(explain, REASON_NEVER_NAME, SNAPSHOT_NO_RULE);
-		return false;
-	}
-	explain_step(explain, "name", "ok", "%s", explain->target.name.text);
-	return true;
-}
-
-/* One leased address of the name: usable unless a deny rule or the never list takes it. */
-static bool
-explain_lease(struct explain *explain, const struct msg_lease_row *row)
-{
-	struct decision decision = explain_decide_addr(explain, &row->addr);
-	char text[ADDR_TEXT_MAX];
-
-	if (explain_never(explain, &row->addr)) {
-		explain->address_reason = REASON_NEVER_ADDRESS;
-		explain->address_rule = SNAPSHOT_NO_RULE;
-		return false;
-	}
-	addr_format(&row->addr, text);
-	explain_place(explain, &row->addr);
-	if (decision.verdict != VERDICT_ALLOWED && decision.reason != REASON_NO_RULE) {
-		explain_step(explain, "lease", "denied", "%s is denied by %s (%s)%s%s", text,
-		    snapshot_rule_text(explain->snapshot, decision.rule),
-		    snapshot_rule_origin(explain->snapshot, decision.rule),
-		    decision.reason == REASON_PLACE_UNKNOWN ? ": " : "", explain_unknown(explain, &decision));
-		explain->address_reason = decision.reason;
-		explain->address_rule = decision.rule;
-		return false;
-	}
-	explain_step(explain, "lease", "ok", "%s, resolved by this sandbox, for another %u s", text, row->left_s);
-	return true;
-}
-
+/* Says what the guest has to prove on this port. */
 static void
-explain_leases_of_name(struct explain *explain, const struct msg_leases_done *leases)
+explain_proof(struct explain *explain, const char *name)
 {
-	uint32_t count = leases == NULL ? 0 : leases->count, own = 0, usable = 0;
-
-	for (uint32_t i = 0; i < count && i < MSG_LEASES_MAX; i++) {
-		if (!name_equal(&leases->rows[i].name, &explain->target.name))
-			continue;
-		own++;
-		usable += explain_lease(explain, &leases->rows[i]);
-	}
-	if (leases == NULL)
-		explain_step(explain, "lease", "info", "not known: the gateway did not answer");
-	else if (own == 0)
-		explain_step(explain, "lease", "info", "none now: the sandbox gets one when it resolves the name");
-	else if (usable == 0)
-		explain_deny(explain, explain->address_reason, explain->address_rule);
-	if (own == 0 && snapshot_needs_place(explain->snapshot))
-		explain_step(explain, "place", "info",
-		    "its addresses are held against the rules by country and network when it is resolved");
-}
-
-static void
-explain_proof(struct explain *explain, const struct name *name)
-{
-	const struct control_target *target = &explain->target;
+	const struct control_target *target = explain->target;
 
 	if (target->proto == IPPROTO_TCP && target->port == 443)
-		explain_step(
-		    explain, "proof", "info", "on port 443 the TLS server name must be %s as well", name->text);
+		explain_step(explain, "proof", "info", "on port 443 the TLS server name must be %s as well", name);
 	else if (target->proto == IPPROTO_TCP && target->port == 80)
-		explain_step(explain, "proof", "info", "on port 80 the HTTP Host must be %s as well", name->text);
+		explain_step(explain, "proof", "info", "on port 80 the HTTP Host must be %s as well", name);
 	else
 		explain_step(explain, "proof", "info", "on this port the lease is the proof of the name");
 }
 
-/* -- by address, whatever the name --------------------------------------------------------------------------------- */
-
-/* Does the port's protocol say a name that is held against the lease (gateway/path/judge.c)? */
-static bool
-explain_is_inspected(const struct explain *explain)
+/* Puts the steps of one verdict into words. */
+static void
+explain_trace(struct explain *explain, const struct verdict_case *what, const struct verdict_trace *trace,
+    const struct judgement *judgement, const struct geo_place *place)
 {
-	const struct control_target *target = &explain->target;
+	const struct snapshot *policy = explain->facts->policy;
+	bool by_addr = judgement->source == NAME_SOURCE_CIDR, is_addr = explain->target->is_addr;
+	const char *shown = explain->shown;
+	char addr[ADDR_TEXT_MAX] = "";
 
-	return target->proto == IPPROTO_TCP && (target->port == 443 || target->port == 80);
-}
+	if (what->addr != NULL)
+		addr_format(what->addr, addr);
+	for (size_t i = 0; i < trace->count; i++) {
+		const struct verdict_step *step = &trace->steps[i];
 
-/* Of several refusals that of a deny rule counts, then that of a rule that ended. */
-static int
-explain_weight(const struct decision *decision)
-{
-	if (decision->verdict == VERDICT_ALLOWED)
-		return decision->rule == SNAPSHOT_NO_RULE ? 4 : 5;
-	return decision->reason == REASON_RULE_DENY ? 3 : decision->reason == REASON_EXPIRED ? 2 : 1;
-}
-
-/* What the names say that this sandbox resolved to an address: on ports without a name of their own, any that is
- * allowed will do. *ret_row: whose word it is, NULL when there are none (NOT_LEASED). */
-static struct decision
-explain_decide_leases(const struct explain *explain, const struct addr *addr, const struct msg_leases_done *leases,
-    const struct msg_lease_row **ret_row)
-{
-	const struct control_target *target = &explain->target;
-	uint32_t count = leases == NULL ? 0 : leases->count;
-	struct decision best = {.verdict = VERDICT_DENIED,
-	    .reason = REASON_NOT_LEASED,
-	    .rule = SNAPSHOT_NO_RULE,
-	    .lapsed = SNAPSHOT_NO_RULE};
-
-	*ret_row = NULL;
-	for (uint32_t i = 0; i < count && i < MSG_LEASES_MAX; i++) {
-		const struct msg_lease_row *row = &leases->rows[i];
-		struct decision decision;
-
-		if (!addr_equal(&row->addr, addr))
-			continue;
-		decision = explain_as_taken(
-		    snapshot_decide_host(explain->snapshot, &row->name, target->proto, target->port, clock_real_us()),
-		    target->proto);
-		if (*ret_row == NULL || explain_weight(&decision) > explain_weight(&best)) {
-			best = decision;
-			*ret_row = row;
+		switch (step->stage) {
+		case VERDICT_STAGE_NEVER:
+			if (step->verdict != VERDICT_ALLOWED) {
+				explain_never(explain, addr, what->addr, step->reason);
+				break;
+			}
+			if (is_addr)
+				explain_step(explain, "address", "ok", "%s is not on the never list", shown);
+			explain_place(explain, addr, place);
+			break;
+		case VERDICT_STAGE_ADDRESS:
+			if (step->lapsed != SNAPSHOT_NO_RULE)
+				explain_step(explain, "rule", "info", "%s (%s) has expired or is used up",
+				    snapshot_rule_text(policy, step->lapsed),
+				    snapshot_rule_origin(policy, step->lapsed));
+			else if (step->reason == REASON_NO_RULE && is_addr)
+				explain_step(explain, "rule", "info", "no rule is about this address");
+			else if (step->reason != REASON_NO_RULE && step->verdict != VERDICT_ALLOWED)
+				explain_decision(
+				    explain, "rule", step->verdict, step->reason, step->rule, is_addr ? shown : addr);
+			break;
+		case VERDICT_STAGE_LEASE:
+			if (!by_addr)
+				explain_lease(explain, step, addr, judgement->verdict == VERDICT_ALLOWED);
+			break;
+		case VERDICT_STAGE_NAME:
+			if (!by_addr)
+				explain_decision(explain, "rule", step->verdict, step->reason, step->rule,
+				    name_equal(step->name, &explain->target->name) ? shown : step->name->text);
+			else if (!is_addr)
+				explain_step(
+				    explain, "rule", "info", "%s: no rule allows this name on this port", shown);
+			break;
 		}
 	}
-	return best;
+	if (by_addr)
+		explain_decision(
+		    explain, "rule", VERDICT_ALLOWED, REASON_ALLOWED, judgement->rule, is_addr ? shown : addr);
+	else if (judgement->verdict == VERDICT_ALLOWED && is_addr)
+		explain_proof(explain, judgement->name.text);
 }
 
-/* No rule lets the name pass on this port. The connection passes all the same when an entry for addresses covers where
- * it goes, or, without a name in the protocol, when another name of that address may: what is in the way of a name is
- * not in the way of its address. */
+/* -- facts --------------------------------------------------------------------------------------------------------- */
+
+/* A walk over what the gateway said of one address. */
+struct explain_walk {
+	const struct msg_leases_done *leases;
+	const struct addr *addr;
+	uint32_t at;
+};
+
+/* Finds the next lease, for verdict_judge. */
 static bool
-explain_otherwise(struct explain *explain, enum reason reason, const struct msg_leases_done *leases)
+explain_lease_next(void *context, struct verdict_lease *ret_lease)
 {
-	uint32_t count = leases == NULL ? 0 : leases->count;
-	char text[ADDR_TEXT_MAX];
+	struct explain_walk *walk = context;
 
-	for (uint32_t i = 0; i < count && i < MSG_LEASES_MAX; i++) {
-		const struct msg_lease_row *row = &leases->rows[i], *by = NULL;
-		struct decision addr = explain_decide_addr(explain, &row->addr), other = {.reason = reason};
+	while (walk->leases != NULL && walk->at < walk->leases->count && walk->at < MSG_LEASES_MAX) {
+		const struct msg_lease_row *row = &walk->leases->rows[walk->at++];
 
-		if (!name_equal(&row->name, &explain->target.name) || explain_never(explain, &row->addr) ||
-		    (addr.verdict != VERDICT_ALLOWED && addr.reason != REASON_NO_RULE))
+		if (!addr_equal(&row->addr, walk->addr))
 			continue;
-		if (!explain_is_inspected(explain))
-			other = explain_decide_leases(explain, &row->addr, leases, &by);
-		addr_format(&row->addr, text);
-		if (by != NULL && other.verdict == VERDICT_ALLOWED) {
-			explain_step(
-			    explain, "rule", "info", "%s: no rule allows this name on this port", explain->shown);
-			explain_step(explain, "lease", "ok", "but %s is the address of %s, too, and any name will do",
-			    text, by->name.text);
-			explain_decision(explain, "rule", other, by->name.text);
-			explain->rule = other.rule;
-			return true;
-		}
-		if (addr.verdict == VERDICT_ALLOWED && other.reason != REASON_RULE_DENY) {
-			explain_step(
-			    explain, "rule", "info", "%s: no rule allows this name on this port", explain->shown);
-			explain_decision(explain, "address", addr, text);
-			explain->rule = addr.rule;
-			return true;
-		}
+		/* Whole seconds, rounded down, of one that has not ended. */
+		*ret_lease = (struct verdict_lease){.name = &row->name, .left_ms = (int64_t)row->left_s * 1000 + 999};
+		return true;
 	}
 	return false;
 }
 
-/* -- by name, from the question on --------------------------------------------------------------------------------- */
-
-/* A refusal for want of a rule: is there one that nearly fits? */
-static void
-explain_hint(struct explain *explain)
+/* Judges the target at one address, or (NULL) before its name is resolved, and adds the steps. */
+static struct judgement
+explain_judge(struct explain *explain, const struct addr *addr)
 {
-	const struct control_target *target = &explain->target;
+	const struct control_explain_facts *facts = explain->facts;
+	const struct control_target *target = explain->target;
+	bool inspected = target->proto == IPPROTO_TCP && (target->port == 443 || target->port == 80);
+	struct explain_walk walk = {.leases = facts->leases, .addr = addr};
+	struct geo_place place = {.org = ""};
+	struct verdict_case what = {.policy = facts->policy,
+	    .now_us = facts->now_us,
+	    .proto = target->proto,
+	    .port = target->port,
+	    .addr = addr,
+	    .place = &place.at,
+	    .name = &target->name,
+	    .source = target->port == 80 ? NAME_SOURCE_HOST : NAME_SOURCE_SNI,
+	    .behind_kernel = target->is_addr,
+	    .lease_next = explain_lease_next,
+	    .walk = &walk};
+	struct verdict_trace trace;
+	struct judgement judgement;
+
+	if (addr == NULL)
+		what.naming = VERDICT_PROVEN; /* as it is once the name is resolved */
+	else if (inspected)
+		what.naming = target->is_addr ? VERDICT_UNHEARD : VERDICT_SAID;
+	if (addr != NULL)
+		geo_lookup(facts->geo, addr, &place);
+	if (addr != NULL && facts->route->fd >= 0 && addr_never(addr) == NULL &&
+	    route_lookup(facts->route, addr) == ROUTE_HOST)
+		what.route = VERDICT_ROUTE_HOST;
+	judgement = verdict_judge(&what, &trace);
+	explain_trace(explain, &what, &trace, &judgement, &place);
+	return judgement;
+}
+
+/* The name at each address that it is leased to: the first that is allowed counts, else the first. */
+static struct judgement
+explain_at_leases(struct explain *explain)
+{
+	const struct msg_leases_done *leases = explain->facts->leases;
+	uint32_t count = leases == NULL ? 0 : leases->count, own = 0;
+	struct judgement best = {.verdict = VERDICT_DENIED};
+
+	for (uint32_t i = 0; i < count && i < MSG_LEASES_MAX; i++) {
+		struct judgement judgement;
+
+		if (!name_equal(&leases->rows[i].name, &explain->target->name))
+			continue;
+		judgement = explain_judge(explain, &leases->rows[i].addr);
+		if (own++ == 0 || (best.verdict != VERDICT_ALLOWED && judgement.verdict == VERDICT_ALLOWED))
+			best = judgement;
+	}
+	if (own > 0)
+		return best;
+	best = explain_judge(explain, NULL);
+	if (best.verdict != VERDICT_ALLOWED)
+		return best;
+	if (leases == NULL)
+		explain_step(explain, "lease", "info", "not known: the gateway did not answer");
+	else
+		explain_step(explain, "lease", "info", "none now: the sandbox gets one when it resolves the name");
+	if (snapshot_needs_place(explain->facts->policy))
+		explain_step(explain, "place", "info",
+		    "its addresses are held against the rules by country and network when it is resolved");
+	return best;
+}
+
+/* From the question on. */
+static struct judgement
+explain_by_name(struct explain *explain)
+{
+	const struct control_explain_facts *facts = explain->facts;
+	const struct control_target *target = explain->target;
+	const struct never_name *never;
+	struct judgement judgement;
 	char text[CONTROL_HINT_MAX];
 
-	if (explain->reason != REASON_NO_RULE)
-		return;
-	control_hint(explain->snapshot, &target->name, target->proto, target->port, clock_real_us(), text);
-	if (text[0] != '\0')
+	if (target->name_error != NAME_OK) {
+		explain_step(explain, "name", "denied", "this %s", name_error_text(target->name_error));
+		return verdict_plain(VERDICT_DENIED, REASON_DNS_DENIED, NULL);
+	}
+	never = name_never(&target->name);
+	if (never != NULL) {
+		explain_step(explain, "name", "denied", "%s is refused whatever the policy says: %s", target->name.text,
+		    never->why);
+		return verdict_plain(VERDICT_DENIED, REASON_NEVER_NAME, NULL);
+	}
+	explain_step(explain, "name", "ok", "%s", target->name.text);
+	judgement = verdict_question(facts->policy, &target->name, facts->now_us);
+	explain_decision(explain, "dns", judgement.verdict, judgement.reason, judgement.rule,
+	    judgement.verdict == VERDICT_ALLOWED ? "may be resolved" : "may not be resolved");
+	if (judgement.verdict == VERDICT_ALLOWED)
+		judgement = explain_at_leases(explain);
+	if (judgement.verdict == VERDICT_ALLOWED && judgement.source != NAME_SOURCE_CIDR)
+		explain_proof(explain, judgement.name.text);
+	/* A refusal for want of a rule: is there one that nearly fits? */
+	if (judgement.reason == REASON_NO_RULE &&
+	    control_hint(facts->policy, &target->name, target->proto, target->port, facts->now_us, text)[0] != '\0')
 		explain_step(explain, "hint", "info", "%s", text);
+	return judgement;
 }
 
-static void
-explain_by_name(struct explain *explain, const struct msg_leases_done *leases)
+struct judgement
+control_explain(const struct control_explain_facts *facts, const struct control_target *target, json_t **ret_steps)
 {
-	struct decision dns, host;
+	struct explain explain = {.facts = facts, .target = target, .steps = json_array()};
+	struct judgement judgement;
 
-	if (!explain_name(explain))
-		return;
-	dns = explain_as_taken(
-	    snapshot_decide_dns(explain->snapshot, &explain->target.name, clock_real_us()), IPPROTO_TCP);
-	explain_decision(
-	    explain, "dns", dns, dns.verdict == VERDICT_ALLOWED ? "may be resolved" : "may not be resolved");
-	if (dns.verdict != VERDICT_ALLOWED) {
-		explain_hint(explain);
-		return;
-	}
-	host = explain_as_taken(snapshot_decide_host(explain->snapshot, &explain->target.name, explain->target.proto,
-				    explain->target.port, clock_real_us()),
-	    explain->target.proto);
-	if (host.verdict != VERDICT_ALLOWED && explain_otherwise(explain, host.reason, leases))
-		return;
-	explain_decision(explain, "rule", host, explain->shown);
-	if (host.verdict != VERDICT_ALLOWED) {
-		explain_hint(explain);
-		return;
-	}
-	explain->rule = host.rule;
-	explain_leases_of_name(explain, leases);
-	explain_proof(explain, &explain->target.name);
-}
-
-/* -- by address ---------------------------------------------------------------------------------------------------- */
-
-/* What the names of the address say, as a step. False: nothing that decides, as an entry for the address allows it. */
-static bool
-explain_leases_of_addr(struct explain *explain, const struct decision *by_addr, const struct msg_leases_done *leases)
-{
-	const struct msg_lease_row *row;
-	struct decision decision = explain_decide_leases(explain, &explain->target.addr, leases, &row);
-	bool allowed = decision.verdict == VERDICT_ALLOWED;
-
-	/* What is said by the protocol is not known here; so only a lease that allows is worth a word. */
-	if (by_addr->verdict == VERDICT_ALLOWED && !(allowed && decision.rule != SNAPSHOT_NO_RULE) &&
-	    (explain_is_inspected(explain) || decision.reason != REASON_RULE_DENY))
-		return false;
-	if (row == NULL)
-		explain_step(explain, "lease", "denied", "this sandbox did not resolve an allowed name to it");
+	if (target->is_addr)
+		addr_format_port(&target->addr, target->port, explain.shown);
 	else
-		explain_step(explain, "lease", allowed ? "ok" : "denied",
-		    "resolved by this sandbox as %s, for another %u s", row->name.text, row->left_s);
-	/* The kernel lets only what is leased, or within an entry for addresses, come as far as to be judged. */
-	if (!allowed && by_addr->verdict != VERDICT_ALLOWED && by_addr->lapsed == SNAPSHOT_NO_RULE)
-		explain_deny(explain, REASON_NOT_LEASED, SNAPSHOT_NO_RULE);
-	if (!allowed && by_addr->lapsed != SNAPSHOT_NO_RULE &&
-	    (decision.reason == REASON_NO_RULE || decision.reason == REASON_NOT_LEASED))
-		explain_deny(explain, REASON_EXPIRED, by_addr->lapsed);
-	if (row != NULL)
-		explain_decision(explain, "rule", decision, row->name.text);
-	if (!allowed)
-		explain_deny(explain, decision.reason, decision.rule);
-	if (!allowed)
-		return true;
-	explain_proof(explain, &row->name);
-	explain->rule = decision.rule;
-	return true;
-}
-
-static void
-explain_by_addr(struct explain *explain, const struct msg_leases_done *leases)
-{
-	const struct control_target *target = &explain->target;
-	struct decision decision;
-
-	if (explain_never(explain, &target->addr)) {
-		explain_deny(explain, REASON_NEVER_ADDRESS, SNAPSHOT_NO_RULE);
-		return;
-	}
-	explain_step(explain, "address", "ok", "%s is not on the never list", explain->shown);
-	explain_place(explain, &target->addr);
-	decision = explain_decide_addr(explain, &target->addr);
-	if (decision.reason == REASON_NO_RULE) {
-		if (decision.lapsed == SNAPSHOT_NO_RULE)
-			explain_step(explain, "rule", "info", "no rule is about this address");
-		else
-			explain_step(explain, "rule", "info", "%s (%s) has expired or is used up",
-			    snapshot_rule_text(explain->snapshot, decision.lapsed),
-			    snapshot_rule_origin(explain->snapshot, decision.lapsed));
-	}
-	if ((decision.reason == REASON_NO_RULE || decision.verdict == VERDICT_ALLOWED) &&
-	    explain_leases_of_addr(explain, &decision, leases))
-		return;
-	explain_decision(explain, "rule", decision, explain->shown);
-	if (decision.verdict == VERDICT_ALLOWED)
-		explain->rule = decision.rule;
+		snprintf(explain.shown, sizeof(explain.shown), "%s:%u%s", target->name.text, target->port,
+		    target->proto == IPPROTO_UDP ? "/udp" : "");
+	judgement = target->is_addr ? explain_judge(&explain, &target->addr) : explain_by_name(&explain);
+	*ret_steps = explain.steps;
+	return judgement;
 }
 
 /* -- the job ------------------------------------------------------------------------------------------------------- */
 
+/* Answers, with the leases or (NULL) without them. */
 static void
 explain_end(struct control_job *job, const struct msg_leases_done *leases)
 {
-	struct explain *explain = job->data;
+	const struct explain_job *explain = job->data;
 	struct control_sandbox *sandbox = control_sandbox_find(job->control, job->target);
+	struct control_explain_facts facts;
+	struct judgement judgement;
 	struct error err;
+	json_t *steps;
 
 	if (sandbox == NULL || sandbox->snapshot == NULL) {
 		error_set(&err, ERROR_NOT_FOUND, "no sandbox %s with a policy in force", job->target);
 		control_job_fail(job, &err);
 		return;
 	}
-	explain->snapshot = sandbox->snapshot;
-	explain->route = &job->control->route;
-	explain->geo = &job->control->geo;
 	if (leases != NULL && leases->result.code != ERROR_NONE)
 		leases = NULL;
-	if (explain->target.is_addr)
-		explain_by_addr(explain, leases);
-	else
-		explain_by_name(explain, leases);
+	facts = (struct control_explain_facts){.policy = sandbox->snapshot,
+	    .route = &job->control->route,
+	    .geo = &job->control->geo,
+	    .leases = leases,
+	    .now_us = clock_real_us()};
+	judgement = control_explain(&facts, &explain->target, &steps);
 	control_job_end(job, 200,
-	    json_pack("{s:s, s:s, s:i, s:s, s:O, s:s, s:s, s:s, s:s, s:s, s:I, s:o}", "sandbox", job->target, "target",
+	    json_pack("{s:s, s:s, s:i, s:s, s:o, s:s, s:s, s:s, s:s, s:s, s:I, s:o}", "sandbox", job->target, "target",
 		explain->text, "port", (int)explain->target.port, "protocol",
-		explain->target.proto == IPPROTO_UDP ? "udp" : "tcp", "steps", explain->steps, "verdict",
-		verdict_text(explain->verdict), "reason", reason_text(explain->reason), "sentence",
-		reason_sentence(explain->reason), "rule", snapshot_rule_text(explain->snapshot, explain->rule),
-		"origin", snapshot_rule_origin(explain->snapshot, explain->rule), "generation",
-		(json_int_t)sandbox->generation, "leases",
-		leases == NULL ? json_array() : control_show_leases(leases)));
+		explain->target.proto == IPPROTO_UDP ? "udp" : "tcp", "steps", steps, "verdict",
+		verdict_text(judgement.verdict), "reason", reason_text(judgement.reason), "sentence",
+		reason_sentence(judgement.reason), "rule", snapshot_rule_text(facts.policy, judgement.rule), "origin",
+		snapshot_rule_origin(facts.policy, judgement.rule), "generation", (json_int_t)sandbox->generation,
+		"leases", leases == NULL ? json_array() : control_show_leases(leases)));
 }
 
 static void
@@ -487,49 +384,29 @@ explain_answer(struct control_job *job, const void *answer)
 	explain_end(job, answer);
 }
 
-static void
-explain_free(void *data)
-{
-	struct explain *explain = data;
-
-	json_decref(explain->steps);
-	free(explain);
-}
-
+/* Reads the request. 0, or -1 with *err. */
 static int
-explain_read(struct control_job *job, struct explain *explain, struct error *err)
+explain_read(struct control_job *job, struct explain_job *explain, struct error *err)
 {
 	json_t *target;
 	const struct control_field fields[] = {{"target", JSON_STRING, true, &target}};
-	char addr[ADDR_PORT_TEXT_MAX];
 
 	if (control_json_fields(job->body, fields, 1, err) < 0 ||
-	    control_json_text(target, "target", explain->text, sizeof(explain->text), err) < 0 ||
-	    control_target_parse(explain->text, &explain->target, err) < 0)
+	    control_json_text(target, "target", explain->text, sizeof(explain->text), err) < 0)
 		return -1;
-	if (explain->target.is_addr)
-		snprintf(explain->shown, sizeof(explain->shown), "%s",
-		    addr_format_port(&explain->target.addr, explain->target.port, addr));
-	else
-		snprintf(explain->shown, sizeof(explain->shown), "%s:%u%s", explain->target.name.text,
-		    explain->target.port, explain->target.proto == IPPROTO_UDP ? "/udp" : "");
-	return 0;
+	return control_target_parse(explain->text, &explain->target, err);
 }
 
 void
 control_explain_start(struct control_job *job)
 {
 	struct control_sandbox *sandbox = control_sandbox_find(job->control, job->target);
-	struct explain *explain = calloc(1, sizeof(*explain));
+	struct explain_job *explain = calloc(1, sizeof(*explain));
 	struct msg_leases ask = {0};
 	struct error err;
 
-	if (explain != NULL) {
-		explain->steps = json_array();
-		explain->rule = explain->address_rule = SNAPSHOT_NO_RULE;
-		job->data = explain;
-		job->data_free = explain_free;
-	}
+	job->data = explain;
+	job->data_free = free;
 	error_set(&err, ERROR_NOT_FOUND, "no sandbox %s", job->target);
 	if (sandbox == NULL || explain == NULL || explain_read(job, explain, &err) < 0) {
 		control_job_fail(job, &err);

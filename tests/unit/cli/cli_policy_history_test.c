@@ -113,7 +113,9 @@ replay_says_what_changes(void **state)
 	    {connection(NULL, "140.82.112.3", 23, VERDICT_DENIED, REASON_NOT_LEASED, 0), REPLAY_SAME, ""},
 	    {connection("git.example.com", "140.82.112.3", 22, ALLOWED, NAME_SOURCE_CIDR), REPLAY_SAME,
 		"allow 140.82.112.0/20:22"},
-	    {connection("news.example.com", GOOD, 443, ALLOWED, NAME_SOURCE_CIDR), REPLAY_BREAKS, ""},
+	    /* The rule by name is there, and the proof is not: sni_mismatch. */
+	    {connection("news.example.com", GOOD, 443, ALLOWED, NAME_SOURCE_CIDR), REPLAY_BREAKS,
+		"allow news.example.com"},
 	    {connection("bad.example.com", "140.82.112.3", 22, ALLOWED, NAME_SOURCE_CIDR), REPLAY_BREAKS,
 		"deny bad.example.com"},
 	    {question("news.example.com", ALLOWED), REPLAY_SAME, "allow news.example.com"},
@@ -125,12 +127,12 @@ replay_says_what_changes(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct history_target target;
-		struct decision decision;
-		enum replay_outcome outcome = replay_row(policy, &cases[i].row, clock_real_us(), &target, &decision);
+		struct judgement judgement;
+		enum replay_outcome outcome = replay_row(policy, &cases[i].row, clock_real_us(), &target, &judgement);
 
 		if (outcome != cases[i].outcome)
 			fail_msg("case %zu: outcome %d, wanted %d", i, outcome, cases[i].outcome);
-		assert_string_equal(snapshot_rule_text(policy, decision.rule), cases[i].rule);
+		assert_string_equal(snapshot_rule_text(policy, judgement.rule), cases[i].rule);
 	}
 	snapshot_free(policy);
 }
@@ -183,11 +185,43 @@ replay_knows_places(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct history_target target;
-		struct decision decision;
-		enum replay_outcome outcome = replay_row(policy, &cases[i].row, clock_real_us(), &target, &decision);
+		struct judgement judgement;
+		enum replay_outcome outcome = replay_row(policy, &cases[i].row, clock_real_us(), &target, &judgement);
 
 		if (outcome != cases[i].outcome)
 			fail_msg("case %zu: outcome %d, wanted %d", i, outcome, cases[i].outcome);
+	}
+	snapshot_free(policy);
+}
+
+/* Learning lets through names over TCP: UDP needs an entry, an address without a name too. */
+static void
+replay_learns_as_the_data_path_does(void **state)
+{
+	struct {
+		struct query_row row;
+		enum replay_outcome outcome;
+		enum reason reason;
+	} cases[] = {
+	    {connection("a.example.com", GOOD, 443, NO_RULE, NAME_SOURCE_CLAIM), REPLAY_OPENS, REASON_ALLOWED},
+	    {connection("a.example.com", GOOD, 5000, NO_RULE, NAME_SOURCE_LEASE), REPLAY_SAME, REASON_NO_RULE},
+	    {connection(NULL, GOOD, 22, VERDICT_DENIED, REASON_NOT_LEASED, 0), REPLAY_SAME, REASON_NOT_LEASED},
+	    {question("a.example.com", NO_RULE), REPLAY_OPENS, REASON_ALLOWED},
+	    {connection("gone.example.com", GOOD, 5000, NO_RULE, NAME_SOURCE_LEASE), REPLAY_SAME, REASON_EXPIRED},
+	};
+	struct snapshot *policy =
+	    compile("version: 1\nmode: learn\nallow:\n  - host: gone.example.com\n    ports: [5000]\n"
+		    "    udp: true\n    expires: 2000-01-01T00:00:00Z\n");
+
+	(void)state;
+	cases[1].row.proto = cases[4].row.proto = IPPROTO_UDP;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct history_target target;
+		struct judgement judgement;
+		enum replay_outcome outcome = replay_row(policy, &cases[i].row, clock_real_us(), &target, &judgement);
+
+		if (outcome != cases[i].outcome || judgement.reason != cases[i].reason)
+			fail_msg("case %zu: outcome %d, %s", i, outcome, reason_text(judgement.reason));
 	}
 	snapshot_free(policy);
 }
@@ -214,11 +248,11 @@ replay_leaves_out_what_no_policy_changes(void **state)
 	};
 	struct snapshot *policy = compile(policy_text);
 	struct history_target target;
-	struct decision decision;
+	struct judgement judgement;
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++)
-		if (replay_row(policy, &rows[i], clock_real_us(), &target, &decision) != REPLAY_LEFT_OUT)
+		if (replay_row(policy, &rows[i], clock_real_us(), &target, &judgement) != REPLAY_LEFT_OUT)
 			fail_msg("row %zu was judged", i);
 	snapshot_free(policy);
 }
@@ -456,6 +490,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(replay_says_what_changes),
 	    cmocka_unit_test(replay_knows_places),
+	    cmocka_unit_test(replay_learns_as_the_data_path_does),
 	    cmocka_unit_test(replay_leaves_out_what_no_policy_changes),
 	    cmocka_unit_test(targets_are_said_in_one_way),
 	    cmocka_unit_test(counts_do_not_wrap),
