@@ -40,7 +40,7 @@ watch_list_sockets(struct keeper *keeper, struct keeper_sandbox *sandbox)
 		return;
 	}
 	if (foreign > sandbox->foreign_sockets) {
-		log_warnx("%s: %zu foreign sockets in the sandbox's network namespace", name, foreign);
+		log_warnx("%s: foreign sockets in its network namespace: %zu", name, foreign);
 		keeper_event(keeper, EVENT_TAMPERED, sandbox->id, "{\"foreign_sockets\":%zu}", foreign);
 	}
 	sandbox->sockets = sockets;
