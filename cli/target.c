@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/target.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-struct target_scheme {
+static const struct {
 	const char *name;
 	unsigned int port;
-};
-
-static const struct target_scheme target_schemes[] = {
+} target_schemes[] = {
     {"https", 443},
     {"http", 80},
     {"wss", 443},
@@ -20,40 +17,25 @@ static const struct target_scheme target_schemes[] = {
     {"git", 9418},
     {"ftp", 21},
 };
-
-static const struct target_scheme *
-target_scheme(const char *text, size_t len)
-{
-	for (size_t i = 0; i < sizeof(target_schemes) / sizeof(target_schemes[0]); i++)
-		if (strlen(target_schemes[i].name) == len && strncasecmp(target_schemes[i].name, text, len) == 0)
-			return &target_schemes[i];
-	return NULL;
-}
-
-/* Does "host", "host:port", "[v6]" or "[v6]:port" name a port? */
-static bool
-target_has_port(const char *authority, size_t len)
-{
-	const char *end = memrchr(authority, ']', len);
-	const char *from = end == NULL ? authority : end;
-
-	return memchr(from, ':', len - (size_t)(from - authority)) != NULL;
-}
+#define TARGET_SCHEMES (sizeof(target_schemes) / sizeof(target_schemes[0]))
 
 int
 target_from_user(const char *text, char ret_target[TARGET_TEXT_MAX], struct error *err)
 {
 	const char *rest = strstr(text, "://"), *user;
-	const struct target_scheme *scheme;
-	size_t len;
+	const char *bracket;
+	size_t len, scheme = 0;
 	int n;
 
 	if (rest == NULL) {
 		n = snprintf(ret_target, TARGET_TEXT_MAX, "%s", text);
 		return n >= TARGET_TEXT_MAX ? error_set(err, ERROR_USAGE, "the target is too long") : 0;
 	}
-	scheme = target_scheme(text, (size_t)(rest - text));
-	if (scheme == NULL)
+	len = (size_t)(rest - text);
+	while (scheme < TARGET_SCHEMES &&
+	    (strlen(target_schemes[scheme].name) != len || strncasecmp(target_schemes[scheme].name, text, len) != 0))
+		scheme++;
+	if (scheme == TARGET_SCHEMES)
 		return error_set(
 		    err, ERROR_USAGE, "'%.*s://': unknown scheme; write HOST:PORT", (int)(rest - text), text);
 	rest += 3;
@@ -68,9 +50,12 @@ target_from_user(const char *text, char ret_target[TARGET_TEXT_MAX], struct erro
 	}
 	if (len == 0 || rest[0] == ':')
 		return error_set(err, ERROR_USAGE, "'%.100s' names no host", text);
-	if (target_has_port(rest, len))
+	/* "host:port" or "[v6]:port" */
+	bracket = memrchr(rest, ']', len);
+	if (memchr(bracket == NULL ? rest : bracket, ':', len - (bracket == NULL ? 0 : (size_t)(bracket - rest))) !=
+	    NULL)
 		n = snprintf(ret_target, TARGET_TEXT_MAX, "%.*s", (int)len, rest);
 	else
-		n = snprintf(ret_target, TARGET_TEXT_MAX, "%.*s:%u", (int)len, rest, scheme->port);
+		n = snprintf(ret_target, TARGET_TEXT_MAX, "%.*s:%u", (int)len, rest, target_schemes[scheme].port);
 	return n >= TARGET_TEXT_MAX ? error_set(err, ERROR_USAGE, "the target is too long") : 0;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-/* A relative time further back than this is a slip of the hand; also keeps the arithmetic in range. */
+/* A relative time further back than this is a mistake; the limit also keeps the arithmetic in range. */
 #define WHEN_DAYS_MAX 36500
 
 static bool
@@ -14,35 +14,19 @@ when_is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-static int64_t
-when_unit_s(char unit)
-{
-	switch (unit) {
-	case 's':
-		return 1;
-	case 'm':
-		return 60;
-	case 'h':
-		return 3600;
-	case 'd':
-		return 86400;
-	case 'w':
-		return 7 * 86400;
-	default:
-		return 0;
-	}
-}
-
 /* "1h30m": true and the sum, or false when text is something else. */
 static bool
 when_relative(const char *text, int64_t *ret_s)
 {
+	static const char units[] = "smhdw";
+	static const int64_t units_s[] = {1, 60, 3600, 86400, 7 * 86400};
 	int64_t sum_s = 0;
 
 	if (*text == '\0')
 		return false;
 	while (*text != '\0') {
-		int64_t value = 0, unit_s;
+		const char *unit;
+		int64_t value = 0;
 
 		if (!when_is_digit(*text))
 			return false;
@@ -51,10 +35,10 @@ when_relative(const char *text, int64_t *ret_s)
 			if (value > (int64_t)WHEN_DAYS_MAX * 86400)
 				return false;
 		}
-		unit_s = when_unit_s(*text);
-		if (unit_s == 0)
+		unit = *text == '\0' ? NULL : strchr(units, *text);
+		if (unit == NULL)
 			return false;
-		sum_s += value * unit_s;
+		sum_s += value * units_s[unit - units];
 		if (sum_s > (int64_t)WHEN_DAYS_MAX * 86400)
 			return false;
 		text++;
@@ -101,7 +85,7 @@ when_fraction(const char **text, int64_t *ret_us)
 	return true;
 }
 
-/* "20:31[:02[.5]]" behind the date; nothing at all is midnight. */
+/* "20:31[:02[.5]]" after the date; without a time of day it is midnight. */
 static bool
 when_time_of_day(const char **text, struct tm *tm, int64_t *ret_us)
 {
@@ -142,25 +126,18 @@ when_zone(const char **text, struct tm *tm, int64_t *ret_s)
 	return **text == '\0';
 }
 
-static int
-when_month_days(int year, int month)
-{
-	static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-	bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-
-	return days[month - 1] + (month == 2 && leap);
-}
-
 static bool
 when_absolute(const char *text, int64_t *ret_us)
 {
+	static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
 	struct tm tm = {0};
 	int64_t seconds, us = 0;
 	int year, month, day;
 
 	if (!when_digits(&text, 4, 1970, 9999, &year) || !when_literal(&text, '-') ||
-	    !when_digits(&text, 2, 1, 12, &month) || !when_literal(&text, '-') ||
-	    !when_digits(&text, 2, 1, when_month_days(year, month), &day))
+	    !when_digits(&text, 2, 1, 12, &month) || !when_literal(&text, '-') || !when_digits(&text, 2, 1, 31, &day))
+		return false;
+	if (day > days[month - 1] + (month == 2 && ((year % 4 == 0 && year % 100 != 0) || year % 400 == 0)))
 		return false;
 	tm.tm_year = year - 1900;
 	tm.tm_mon = month - 1;

@@ -10,19 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool
-history_name_of(const struct query_row *row, struct name *ret_name)
-{
-	struct name name;
-
-	/* The column may hold anything: only what is canonical as it stands is a name. */
-	if (name_canonical(row->name.bytes, row->name.len, &name) != NAME_OK || name.len != row->name.len ||
-	    memcmp(name.text, row->name.bytes, name.len) != 0)
-		return false;
-	*ret_name = name;
-	return true;
-}
-
 /* What is no country or network is not known. */
 static struct addr_place
 history_place_of(const struct query_row *row)
@@ -44,7 +31,9 @@ history_target_of(const struct query_row *row, struct history_target *ret_target
 	if (row->name_raw.bytes != NULL)
 		return false;
 	if (row->name.bytes != NULL) {
-		if (!history_name_of(row, &target.name))
+		/* The column may hold anything: only a text that is canonical already is a name. */
+		if (name_canonical(row->name.bytes, row->name.len, &target.name) != NAME_OK ||
+		    target.name.len != row->name.len || memcmp(target.name.text, row->name.bytes, target.name.len) != 0)
 			return false;
 		target.named = true;
 	}

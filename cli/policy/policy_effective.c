@@ -53,23 +53,6 @@ policy_effective_words(const json_t *rule, char ret_text[TERMS_TEXT_MAX])
 	return ret_text;
 }
 
-/* Is any rule about a country or a network? */
-static bool
-effective_has_places(const json_t *rules)
-{
-	const json_t *rule;
-	size_t i;
-
-	json_array_foreach(rules, i, rule)
-	{
-		const char *text = command_text(rule, "rule");
-
-		if (strncmp(text, "deny country:", 13) == 0 || strncmp(text, "deny asn:", 9) == 0)
-			return true;
-	}
-	return false;
-}
-
 const char *
 policy_effective_setting(const json_t *sandbox, enum policy_setting setting, char ret_text[TERMS_TEXT_MAX])
 {
@@ -92,59 +75,48 @@ policy_effective_setting(const json_t *sandbox, enum policy_setting setting, cha
 	return ret_text;
 }
 
-static void
-effective_settings(FILE *out, const json_t *sandbox)
-{
-	const json_t *origins = json_object_get(sandbox, "origins");
-	char text[TERMS_TEXT_MAX];
-
-	for (unsigned int i = 0; i < POLICY_SETTING_MAX; i++)
-		if (policy_effective_setting(sandbox, (enum policy_setting)i, text)[0] != '\0')
-			fprintf(
-			    out, "%s (%s)\n", text, command_text(origins, terms_setting_text((enum policy_setting)i)));
-}
-
-/* "allow at most" for what the organisation allows: by itself that opens nothing. */
-static void
-effective_rule(FILE *out, const json_t *rule)
+const char *
+policy_effective_rule(const json_t *rule, char ret_text[TERMS_LINE_MAX])
 {
 	bool bound = json_is_true(json_object_get(rule, "bound"));
 	const char *text = command_text(rule, "rule");
-	char words[TERMS_TEXT_MAX];
 
-	policy_effective_words(rule, words);
-	fprintf(out, "%s%s (%s)%s%s\n", bound ? "allow at most " : "", bound ? text + strlen("allow ") : text,
-	    command_text(rule, "origin"), words[0] == '\0' ? "" : " ", words);
-}
-
-static void
-effective_rules(FILE *out, const json_t *sandbox)
-{
-	bool bounded = json_is_true(json_object_get(sandbox, "bounded"));
-	const json_t *rule;
-	size_t i;
-
-	json_array_foreach(json_object_get(sandbox, "rules"), i, rule)
-	{
-		bounded = bounded && !json_is_true(json_object_get(rule, "bound"));
-		effective_rule(out, rule);
-	}
-	if (bounded)
-		fprintf(out, "allow at most nothing (the organisation's policy)\n");
+	snprintf(
+	    ret_text, TERMS_LINE_MAX, "%s%s", bound ? "allow at most " : "", bound ? text + strlen("allow ") : text);
+	return ret_text;
 }
 
 void
 policy_effective_print(FILE *out, const json_t *sandbox)
 {
+	const json_t *origins = json_object_get(sandbox, "origins"), *rule;
+	bool bounded = json_is_true(json_object_get(sandbox, "bounded")), places = false;
+	char line[TERMS_LINE_MAX], words[TERMS_TEXT_MAX];
+	size_t i;
+
 	/* Implicit, and above all others. */
 	fprintf(out,
 	    "deny the never list: private, metadata, reserved and the host's own addresses and names (built in)\n");
 	fprintf(out, "deny port 53, but for the questions that postern answers itself, and UDP port 443 (built in)\n");
-	effective_settings(out, sandbox);
-	effective_rules(out, sandbox);
-	if (effective_has_places(json_object_get(sandbox, "rules")))
+	for (unsigned int setting = 0; setting < POLICY_SETTING_MAX; setting++)
+		if (policy_effective_setting(sandbox, (enum policy_setting)setting, words)[0] != '\0')
+			fprintf(out, "%s (%s)\n", words,
+			    command_text(origins, terms_setting_text((enum policy_setting)setting)));
+	json_array_foreach(json_object_get(sandbox, "rules"), i, rule)
+	{
+		const char *text = command_text(rule, "rule");
+
+		bounded = bounded && !json_is_true(json_object_get(rule, "bound"));
+		places = places || strncmp(text, "deny country:", 13) == 0 || strncmp(text, "deny asn:", 9) == 0;
+		policy_effective_words(rule, words);
+		fprintf(out, "%s (%s)%s%s\n", policy_effective_rule(rule, line), command_text(rule, "origin"),
+		    words[0] == '\0' ? "" : " ", words);
+	}
+	if (bounded)
+		fprintf(out, "allow at most nothing (the organisation's policy)\n");
+	if (places)
 		fprintf(out,
-		    "deny an address whose country or network is not known, where such a rule could be about it (built "
+		    "deny an address whose country or network is not known, where such a rule could apply (built "
 		    "in)\n");
 	if (strcmp(command_text(sandbox, "mode"), "learn") == 0)
 		fprintf(out, "allow TCP to everything else by its name, and mark it (mode: learn)\n");

@@ -18,6 +18,9 @@ const char *policy_effective_words(const json_t *rule, char ret_text[TERMS_TEXT_
 /* The setting of a sandbox's answer as terms_format_setting says it; "" for what is the default. */
 const char *policy_effective_setting(const json_t *sandbox, enum policy_setting setting, char ret_text[TERMS_TEXT_MAX]);
 
+/* The rule, or "allow at most ..." for one of the organisation: by itself that opens nothing. */
+const char *policy_effective_rule(const json_t *rule, char ret_text[TERMS_LINE_MAX]);
+
 /* Every setting and rule of a sandbox's answer, the implicit ones included: a line each, with its origin. */
 void policy_effective_print(FILE *out, const json_t *sandbox);
 

@@ -21,7 +21,7 @@
 /* How far back to read without --since. */
 #define REPLAY_SINCE_S (7 * 86400)
 
-/* All attempts at one target that would go otherwise. */
+/* All attempts at one target with a new outcome. */
 struct replay_group {
 	enum replay_outcome outcome;
 	char target[HISTORY_TARGET_TEXT_MAX];
@@ -72,7 +72,7 @@ replay_row(const struct snapshot *policy, const struct query_row *row, int64_t n
 	struct history_target target;
 	struct judgement judgement;
 
-	/* Questions below in-addr.arpa and the like are answered whatever the policy says, though not by it. */
+	/* Questions below in-addr.arpa and the like are answered under every policy, not by one. */
 	if (past == HISTORY_OTHER || !history_target_of(row, &target) ||
 	    (target.named && name_never(&target.name) != NULL))
 		return REPLAY_LEFT_OUT;
@@ -119,15 +119,6 @@ replay_group_of(struct replay_tally *replay, enum replay_outcome outcome, const 
 	return group;
 }
 
-static void
-replay_leave_out(struct replay_tally *replay, const struct query_row *row)
-{
-	if (history_past_of(row) == HISTORY_OTHER && row->reason > REASON_ALLOWED && row->reason < REASON_MAX)
-		replay->left_out[row->reason]++;
-	else
-		replay->nameless++;
-}
-
 static bool
 replay_lacks_place(const struct snapshot *policy, const struct history_target *target)
 {
@@ -147,7 +138,10 @@ replay_handle_row(const struct query_row *row, void *context)
 	int64_t last_us = row->last_us.set ? row->last_us.value : row->ts_us;
 
 	if (outcome == REPLAY_LEFT_OUT) {
-		replay_leave_out(replay, row);
+		if (history_past_of(row) == HISTORY_OTHER && row->reason > REASON_ALLOWED && row->reason < REASON_MAX)
+			replay->left_out[row->reason]++;
+		else
+			replay->nameless++;
 		return;
 	}
 	replay->judged++;
@@ -190,36 +184,27 @@ struct replay_report {
 };
 
 static void
-replay_tell_table(struct replay_report *report, const struct replay_group *group, const char *rule)
-{
-	char time[40];
-
-	table_add(report->table, group->outcome == REPLAY_BREAKS ? "breaks" : "opens");
-	table_add(report->table, group->target);
-	table_addf(report->table, "%" PRId64, group->count);
-	table_add(report->table, render_time_utc(group->first_us, time));
-	table_add(report->table, render_time_utc(group->last_us, time));
-	table_add(report->table, rule);
-}
-
-static void
-replay_tell_group(const void *node, VISIT visit, void *context)
+replay_report_group(const void *node, VISIT visit, void *context)
 {
 	const struct replay_group *group = *(const struct replay_group *const *)node;
 	struct replay_report *report = context;
+	bool breaks = group->outcome == REPLAY_BREAKS;
 	char rule[RULE_TEXT_MAX + RULE_ORIGIN_MAX + 32], first[40], last[40];
 
 	if (visit != postorder && visit != leaf)
 		return;
 	replay_rule_text(report->replay->policy, &group->judgement, rule, sizeof(rule));
+	render_time_utc(group->first_us, first);
+	render_time_utc(group->last_us, last);
 	if (report->table != NULL) {
-		replay_tell_table(report, group, rule);
+		table_add_row(report->table, breaks ? "breaks" : "opens", group->target);
+		table_add_number(report->table, group->count);
+		table_add_row(report->table, first, last, rule);
 		return;
 	}
-	json_array_append_new(group->outcome == REPLAY_BREAKS ? report->breaks : report->opens,
+	json_array_append_new(breaks ? report->breaks : report->opens,
 	    json_pack("{s:s, s:I, s:s, s:s, s:s, s:s}", "target", group->target, "count", (json_int_t)group->count,
-		"first", render_time_utc(group->first_us, first), "last", render_time_utc(group->last_us, last),
-		"reason", reason_text(group->judgement.reason), "rule", rule));
+		"first", first, "last", last, "reason", reason_text(group->judgement.reason), "rule", rule));
 }
 
 static void
@@ -228,7 +213,7 @@ replay_print_json(const struct replay_tally *replay)
 	struct replay_report report = {.replay = replay, .breaks = json_array(), .opens = json_array()};
 	json_t *left_out = json_object(), *all;
 
-	twalk_r(replay->groups, replay_tell_group, &report);
+	twalk_r(replay->groups, replay_report_group, &report);
 	for (unsigned int reason = 0; reason < REASON_MAX; reason++)
 		if (replay->left_out[reason] > 0)
 			json_object_set_new(left_out, reason_text(reason), json_integer(replay->left_out[reason]));
@@ -241,10 +226,20 @@ replay_print_json(const struct replay_tally *replay)
 }
 
 static void
-replay_print_counts(const struct replay_tally *replay)
+replay_print_text(const struct replay_tally *replay)
 {
+	static const char *const headings[] = {"CHANGE", "TARGET", "COUNT", "FIRST", "LAST", "RULE"};
 	const char *lead = "; left out, as no rule changes them: ";
+	struct table table;
+	struct replay_report report = {.replay = replay, .table = &table};
 
+	table_init(&table, sizeof(headings) / sizeof(headings[0]), replay->changed == 0 ? NULL : headings);
+	if (replay->changed == 0)
+		printf("nothing would change\n");
+	twalk_r(replay->groups, replay_report_group, &report);
+	table_print(&table, stdout, "");
+	if (replay->untold > 0)
+		printf("and %" PRId64 " more, at other targets\n", replay->untold);
 	printf("%" PRId64 " records judged", replay->judged);
 	for (unsigned int reason = 0; reason < REASON_MAX; reason++) {
 		if (replay->left_out[reason] == 0)
@@ -257,24 +252,7 @@ replay_print_counts(const struct replay_tally *replay)
 	printf("\n");
 }
 
-static void
-replay_print_text(const struct replay_tally *replay)
-{
-	static const char *const headings[] = {"CHANGE", "TARGET", "COUNT", "FIRST", "LAST", "RULE"};
-	struct table table;
-	struct replay_report report = {.replay = replay, .table = &table};
-
-	table_init(&table, sizeof(headings) / sizeof(headings[0]), replay->changed == 0 ? NULL : headings);
-	if (replay->changed == 0)
-		printf("nothing would change\n");
-	twalk_r(replay->groups, replay_tell_group, &report);
-	table_print(&table, stdout, "");
-	if (replay->untold > 0)
-		printf("and %" PRId64 " more, at other targets\n", replay->untold);
-	replay_print_counts(replay);
-}
-
-/* -- what lies under the file and over it ------------------------------------------------------------------------- */
+/* -- the layers below and above the file -------------------------------------------------------------------------- */
 
 static struct {
 	const char *db, *organisation;
@@ -332,17 +310,6 @@ replay_read_edits(struct replay_layers *layers, struct error *err)
 	return rc;
 }
 
-/* A database from elsewhere (--db) is not about this host's daemon and organisation. */
-static int
-replay_read_layers(struct replay_layers *layers, struct error *err)
-{
-	bool elsewhere = replay.db != NULL;
-
-	if ((replay.organisation != NULL || !elsewhere) && replay_read_organisation(layers, err) < 0)
-		return -1;
-	return elsewhere ? 0 : replay_read_edits(layers, err);
-}
-
 static int
 replay_judge(const struct command *command, const struct replay_layers *layers, struct error *err)
 {
@@ -376,7 +343,10 @@ replay_run(const struct command *command, struct error *err)
 	if (replay.source.sandbox == NULL)
 		return command_usage(err, "missing option: --sandbox NAME");
 	history_source_finish(&replay.source, replay.db, REPLAY_SINCE_S);
-	rc = replay_read_layers(&layers, err);
+	/* A database from elsewhere (--db) is not about this host's daemon and organisation. */
+	rc = replay.organisation != NULL || replay.db == NULL ? replay_read_organisation(&layers, err) : 0;
+	if (rc == 0 && replay.db == NULL)
+		rc = replay_read_edits(&layers, err);
 	if (rc == 0)
 		rc = replay_judge(command, &layers, err);
 	policy_free(&layers.organisation);

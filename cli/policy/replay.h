@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* postern policy replay: what of a sandbox's recorded history would have gone otherwise under another policy. */
+/* postern policy replay: which attempts on record would have another outcome under another policy. */
 #ifndef POSTERN_CLI_REPLAY_H
 #define POSTERN_CLI_REPLAY_H
 

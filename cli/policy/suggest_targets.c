@@ -43,7 +43,7 @@ suggest_targets_compare(const void *a, const void *b)
 			   : memcmp(&left->addr, &right->addr, sizeof(left->addr));
 }
 
-/* Where in the name begins the domain that somebody registered? */
+/* Where the registered domain begins in the name; 0 also when there is none. */
 static uint8_t
 suggest_domain_of(const struct name *name)
 {
@@ -119,7 +119,7 @@ suggest_add_port(struct suggest_ports *ports, uint8_t proto, uint16_t port)
 	return true;
 }
 
-/* Is the row something that the policy should allow? Others are counted. */
+/* Should the policy allow this row? Others are counted. */
 static bool
 suggest_wants(struct suggest *suggest, const struct query_row *row, struct history_target *ret_target)
 {
@@ -148,20 +148,6 @@ suggest_wants(struct suggest *suggest, const struct query_row *row, struct histo
 	return true;
 }
 
-/* What stands together with it, and by which name it is served in truth. */
-static void
-suggest_place(struct suggest *suggest, struct suggest_target *target, const struct query_row *row)
-{
-	struct name chain[SUGGEST_CHAIN_MAX];
-	size_t count = suggest_site_chain(row, chain);
-
-	target->domain = suggest_site_join(suggest, &target->name, target->domain_at, chain, count, row->ts_us);
-	if (target->domain != NULL)
-		suggest_site_connected(suggest, target->domain, row);
-	if (count > 0)
-		target->through = chain[count - 1];
-}
-
 void
 suggest_targets_row(const struct query_row *row, void *context)
 {
@@ -169,6 +155,8 @@ suggest_targets_row(const struct query_row *row, void *context)
 	struct history_target from;
 	struct suggest_target *target;
 	int64_t last_us = row->last_us.set ? row->last_us.value : row->ts_us;
+	struct name chain[SUGGEST_CHAIN_MAX];
+	size_t count;
 	bool named;
 
 	if (!suggest_wants(suggest, row, &from))
@@ -184,8 +172,14 @@ suggest_targets_row(const struct query_row *row, void *context)
 		suggest->untold++;
 		return;
 	}
-	if (named && !target->refused)
-		suggest_place(suggest, target, row);
+	if (named && !target->refused) {
+		count = suggest_site_chain(row, chain);
+		target->domain = suggest_site_join(suggest, &target->name, target->domain_at, chain, count, row->ts_us);
+		if (target->domain != NULL)
+			suggest_site_connected(suggest, target->domain, row);
+		if (count > 0)
+			target->through = chain[count - 1];
+	}
 	if (!from.dns && !suggest_add_port(&target->ports, from.proto, from.port))
 		history_count(&target->portless, row->count);
 	history_count(row->verdict == VERDICT_ALLOWED ? &target->allowed : &target->denied, row->count);

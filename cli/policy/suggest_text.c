@@ -2,7 +2,7 @@
 /* From targets to a policy's text. They are sorted by site, registered domain and ports, so that what one page brought
  * in and those which make a wildcard stand together, and written in that order. What cannot be a rule (never list,
  * look-alikes) was found by asking rule_parse, which is also what reads policies; the whole is parsed and compiled
- * before anybody sees it. */
+ * before it is printed. */
 #include "cli/policy/suggest_text.h"
 
 #include "audit/record.h"
@@ -28,7 +28,7 @@ struct suggest_list {
 	size_t count, size;
 };
 
-/* Only 80 and 443, or only questions: a rule without ports. */
+/* Ports 80 and 443 alone, or none (only questions), become a rule without ports. */
 static void
 suggest_normalize(struct suggest_ports *ports)
 {
@@ -103,7 +103,7 @@ suggest_order(const void *a, const void *b)
 }
 
 /* How many targets from the first one on go into one rule? More than one: hosts below one domain, with the same ports,
- * of which one was let through already: names that a guest only asked for must not open a domain of its choice. */
+ * of which one was let through already: names that a guest only resolved must not open a domain of its choice. */
 static size_t
 suggest_siblings(const struct suggest_target *first, size_t count)
 {
@@ -127,7 +127,7 @@ suggest_siblings(const struct suggest_target *first, size_t count)
 	return siblings;
 }
 
-/* Behind a rule, or a sibling: what became of it so far. */
+/* The comment after a rule or a sibling: how often it was allowed and denied so far. */
 static void
 suggest_write_tally(FILE *out, const struct suggest_target *target)
 {
@@ -205,19 +205,6 @@ suggest_write_wildcard(FILE *out, const struct suggest_target *items, size_t cou
 	return suggest_write_rule(out, what, &all);
 }
 
-static size_t
-suggest_write_target(FILE *out, const struct suggest_target *target)
-{
-	char what[NAME_TEXT_MAX + 16], address[ADDR_TEXT_MAX];
-
-	if (target->named)
-		snprintf(what, sizeof(what), "host: \"%s\"", target->name.text);
-	else
-		snprintf(what, sizeof(what), "cidr: \"%s/%u\"", addr_format(&target->addr, address),
-		    target->addr.family == 4 ? 32u : 128u);
-	return suggest_write_rule(out, what, target);
-}
-
 /* Above the first rule of a site of several domains: why they stand together. Behind the last one's rules too. */
 static void
 suggest_write_site(FILE *out, const struct suggest_target *before, const struct suggest_target *target)
@@ -228,8 +215,7 @@ suggest_write_site(FILE *out, const struct suggest_target *before, const struct 
 		return;
 	if (site != NULL)
 		fprintf(out,
-		    "  # -- %s, and what was first asked for within %d s after a connection to it, or shares an "
-		    "alias\n",
+		    "  # -- %s, and what was first resolved within %d s after a connection to it, or shares an alias\n",
 		    site->text, SUGGEST_SITE_S);
 	else if (before != NULL && suggest_has_company(before))
 		fprintf(out, "  # -- addresses\n");
@@ -238,16 +224,22 @@ suggest_write_site(FILE *out, const struct suggest_target *before, const struct 
 static void
 suggest_write_rules(FILE *out, const struct suggest_list *list)
 {
+	char what[NAME_TEXT_MAX + 16], address[ADDR_TEXT_MAX];
 	size_t rules = 0, step;
 
 	fprintf(out, "version: 1\nallow:\n");
 	for (size_t i = 0; i < list->count && !list->items[i].refused; i += step) {
 		suggest_write_site(out, i == 0 ? NULL : &list->items[i - 1], &list->items[i]);
 		step = suggest_siblings(&list->items[i], list->count - i);
+		if (list->items[i].named)
+			snprintf(what, sizeof(what), "host: \"%s\"", list->items[i].name.text);
+		else
+			snprintf(what, sizeof(what), "cidr: \"%s/%u\"", addr_format(&list->items[i].addr, address),
+			    list->items[i].addr.family == 4 ? 32u : 128u);
 		rules += step > 1 ? suggest_write_wildcard(out, &list->items[i], step)
-				  : suggest_write_target(out, &list->items[i]);
+				  : suggest_write_rule(out, what, &list->items[i]);
 	}
-	/* A list may be empty, but not absent behind its key. */
+	/* A list may be empty, but not absent after its key. */
 	if (rules == 0)
 		fprintf(out, "  []\n");
 }
@@ -276,29 +268,19 @@ suggest_write_refused(FILE *out, const struct suggest_list *list)
 }
 
 static void
-suggest_write_counts(FILE *out, const struct suggest *suggest)
+suggest_write(
+    FILE *out, const struct suggest *suggest, const struct suggest_list *list, const char *sandbox, int64_t since_us)
 {
 	const struct {
 		int64_t count;
 		const char *what;
 	} counts[] = {
-	    {suggest->nameless, "about names and addresses that no rule can say"},
+	    {suggest->nameless, "about names and addresses that no rule can name"},
 	    {suggest->unproven, "to addresses that it had not resolved"},
 	    {suggest->ruled, "refused by a deny rule or by a rule's end"},
 	    {suggest->other, "refused or failed for other reasons"},
 	    {suggest->untold, "about still other hosts"},
 	};
-
-	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-		if (counts[i].count > 0)
-			fprintf(out, "# left out: %" PRId64 " record%s %s\n", counts[i].count,
-			    counts[i].count == 1 ? "" : "s", counts[i].what);
-}
-
-static void
-suggest_write(
-    FILE *out, const struct suggest *suggest, const struct suggest_list *list, const char *sandbox, int64_t since_us)
-{
 	char safe[4 * RECORD_SANDBOX_NAME_MAX + 1], since[40];
 
 	escape_terminal(sandbox, strlen(sandbox), safe, sizeof(safe));
@@ -308,7 +290,10 @@ suggest_write(
 	    safe, render_time_utc(since_us, since));
 	suggest_write_rules(out, list);
 	suggest_write_refused(out, list);
-	suggest_write_counts(out, suggest);
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		if (counts[i].count > 0)
+			fprintf(out, "# left out: %" PRId64 " record%s %s\n", counts[i].count,
+			    counts[i].count == 1 ? "" : "s", counts[i].what);
 }
 
 /* As posternd will read it. */

@@ -149,9 +149,24 @@ run_wait(pid_t pid)
 	}
 }
 
+/* Forks a process for what runs below this one, waits for it, and ends with its status. */
 static void
-run_exec(char **argv)
+run_below(const struct run_child_config *config, void (*below)(const struct run_child_config *config))
 {
+	pid_t pid = fork();
+
+	if (pid < 0)
+		_exit(126);
+	if (pid == 0)
+		below(config);
+	run_pass_signals_to(pid);
+	_exit(run_wait(pid));
+}
+
+static void
+run_exec(const struct run_child_config *config)
+{
+	char **argv = config->argv;
 	static const int passed[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
 
 	for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
@@ -161,32 +176,23 @@ run_exec(char **argv)
 	_exit(errno == ENOENT ? 127 : 126);
 }
 
-/* Process 1 of the new process namespace; ends with the command's status, and the kernel kills what it left. */
+/* Process 1 of the new process namespace. It ends with the command's status; the kernel then kills what is left. */
 static void
 run_init(const struct run_child_config *config)
 {
-	pid_t pid;
-
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0) {
 		fprintf(stderr, "postern run: /proc: %s\n", strerror(errno));
 		_exit(126);
 	}
 	run_give_up_privilege();
-	pid = fork();
-	if (pid < 0)
-		_exit(126);
-	if (pid == 0)
-		run_exec(config->argv);
-	run_pass_signals_to(pid);
-	_exit(run_wait(pid));
+	run_below(config, run_exec);
 }
 
 static void
 run_child(const struct run_child_config *config, int ready_fd, int go_fd)
 {
 	char byte;
-	pid_t pid;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (config->userns == RUN_USERNS_OWN)
@@ -205,13 +211,7 @@ run_child(const struct run_child_config *config, int ready_fd, int go_fd)
 	if (read(go_fd, &byte, 1) != 0)
 		_exit(126);
 	close(go_fd);
-	pid = fork();
-	if (pid < 0)
-		_exit(126);
-	if (pid == 0)
-		run_init(config);
-	run_pass_signals_to(pid);
-	_exit(run_wait(pid));
+	run_below(config, run_init);
 }
 
 int

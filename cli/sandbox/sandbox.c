@@ -178,12 +178,10 @@ show_rules(const json_t *rules, bool learns)
 	table_init(&table, 3, NULL);
 	json_array_foreach(rules, i, rule)
 	{
-		bool bound = json_is_true(json_object_get(rule, "bound"));
-		const char *text = command_text(rule, "rule");
-		char words[TERMS_TEXT_MAX];
+		char line[TERMS_LINE_MAX], words[TERMS_TEXT_MAX];
 
-		table_addf(&table, "%s%s", bound ? "allow at most " : "", bound ? text + strlen("allow ") : text);
-		table_add_row(&table, command_text(rule, "origin"), policy_effective_words(rule, words));
+		table_add_row(&table, policy_effective_rule(rule, line), command_text(rule, "origin"),
+		    policy_effective_words(rule, words));
 	}
 	printf("\nrules%s\n",
 	    json_array_size(rules) > 0 ? ""

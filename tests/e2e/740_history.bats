@@ -129,7 +129,7 @@ setup() {
 	matches "siblings" '^  - host: "\*.lab-a.com"  # allowed' "$output"
 	matches "one of them" '^  # six.lab-a.com: allowed' "$output"
 	matches "never list" '^# left out: metadata.google.internal: .*can never be allowed' "$output"
-	matches "counted" '^# left out: 1 record about names and addresses that no rule can say' "$output"
+	matches "counted" '^# left out: 1 record about names and addresses that no rule can name' "$output"
 	equal "rules" 3 "$(grep -c '^  - ' "$LAB/tmp/suggested.yaml")"
 	run -1 grep -P '[^\x20-\x7e]' "$LAB/tmp/suggested.yaml"
 

@@ -418,7 +418,7 @@ suggest_keeps_together_what_one_page_brought_in(void **state)
 	rows[6].answers = text_of("[\"CNAME a\\\"\\n- x\",\"CNAME edge.cdn-lab.net\",7,\"A 140.82.112.3\"]");
 	text = suggestion(rows, COUNT(rows));
 	static const char *const order[] = {"far.example.gov\"", "late.example.net\"",
-	    "alone.example.org\"  # allowed 3", "  # -- shop.example, and what was first asked for within 5 s after",
+	    "alone.example.org\"  # allowed 3", "  # -- shop.example, and what was first resolved within 5 s after",
 	    "host: \"api.shop.example\"", "host: \"www.shop.example\"",
 	    "host: \"pictures.cdn-lab.net\"  # allowed 1, denied 1", "; an alias of edge.cdn-lab.net\n",
 	    "host: \"alias.example.edu\"", "; an alias of edge.cdn-lab.net\n"};
@@ -461,7 +461,7 @@ suggest_lets_no_bytes_of_the_guest_through(void **state)
 	for (const char *c = text; *c != '\0'; c++)
 		assert_true(*c == '\n' || (*c >= 0x20 && *c <= 0x7e));
 	assert_null(strstr(text, "evil"));
-	assert_non_null(strstr(text, "# left out: 5 records about names and addresses that no rule can say\n"));
+	assert_non_null(strstr(text, "# left out: 5 records about names and addresses that no rule can name\n"));
 	assert_non_null(strstr(text, "  - host: \"x.example.org\"  # allowed 1, denied 9223372036854775807 so far"));
 	assert_non_null(strstr(text, "# left out: single: "));
 	free(text);
