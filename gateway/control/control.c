@@ -208,20 +208,11 @@ control_broken_handler(struct ipc *ipc, const char *why)
 		log_fatalx("channel to the keeper: %s", why);
 }
 
-static int
-control_ready(struct control *control)
-{
-	struct msg_ready ready = {0};
-
-	for (size_t kind = 0; kind < GEO_KIND_MAX; kind++)
-		(void)geo_about(&control->geo, (enum geo_kind)kind, &ready.databases[kind]);
-	return ipc_send(&control->keeper, MSG_READY, 0, &ready, sizeof(ready), NULL, 0);
-}
-
 int
 control_run(const struct role *role, const struct options *options)
 {
 	static struct control control; /* one a process; large */
+	struct msg_ready ready = {0};
 	struct error err;
 	int rc;
 
@@ -236,6 +227,8 @@ control_run(const struct role *role, const struct options *options)
 		log_warnx("no route socket: a test does not know the host's own addresses");
 	if (options_open_geo(options, &control.geo, &err) < 0)
 		log_fatalx("%s", err.text);
+	for (size_t kind = 0; kind < GEO_KIND_MAX; kind++)
+		(void)geo_about(&control.geo, (enum geo_kind)kind, &ready.databases[kind]);
 	recorder_init(&control.recorder, control.loop, options->epoch);
 	control.recorder.resumed_handler = control_resumed_handler;
 	role_confine(role, options);
@@ -250,7 +243,7 @@ control_run(const struct role *role, const struct options *options)
 	control.keeper.broken_handler = control_broken_handler;
 	rc = ipc_open(&control.keeper, control.loop, options->role_fd);
 	if (rc == 0)
-		rc = control_ready(&control);
+		rc = ipc_send(&control.keeper, MSG_READY, 0, &ready, sizeof(ready), NULL, 0);
 	if (rc == 0)
 		rc = loop_run(control.loop);
 	if (rc < 0)

@@ -125,21 +125,6 @@ attach_read_body(struct control_job *job, struct control_sandbox *sandbox, struc
 	return control_edits_add(&sandbox->edits, RULE_DENY, deny, NULL, job->peer.uid, &changed, NULL, err);
 }
 
-/* Microseconds since the epoch, but never one that was given out before, even if the clock went back. */
-static int
-attach_new_id(struct control *control, int64_t *ret_id, struct error *err)
-{
-	int64_t id = clock_real_us();
-
-	if (id <= control->last_id)
-		id = control->last_id + 1;
-	if (control_state_write_last_id(control->state_fd, id, err) < 0)
-		return -1;
-	control->last_id = id;
-	*ret_id = id;
-	return 0;
-}
-
 static int
 attach_store(struct control *control, const struct control_sandbox *sandbox, struct error *err)
 {
@@ -232,8 +217,11 @@ attach_prepare(struct control_job *job, struct attach *attach, struct error *err
 		return -1;
 	snapshot_hash(sandbox->snapshot, sandbox->hash);
 	sandbox->generation = sandbox->last_generation = 1;
-	if (attach_new_id(control, &sandbox->id, err) < 0)
+	/* Microseconds since the epoch, but never an id that was given out before, even if the clock went back. */
+	sandbox->id = sandbox->policy_applied_us > control->last_id ? sandbox->policy_applied_us : control->last_id + 1;
+	if (control_state_write_last_id(control->state_fd, sandbox->id, err) < 0)
 		return -1;
+	control->last_id = sandbox->id;
 	return attach_store(control, sandbox, err);
 }
 

@@ -11,20 +11,6 @@
 /* Instead of an IPv6 address: the sandbox has none, and the guest's IPv6 frames are refused. */
 #define CONFIG_NONE "none"
 
-static int
-config_kind(const json_t *value, struct tap_config *config, struct error *err)
-{
-	const char *kind = json_string_value(value);
-
-	if (strcmp(kind, "tap") == 0)
-		config->kind = TAP_KIND_TAP;
-	else if (strcmp(kind, "netns") == 0)
-		config->kind = TAP_KIND_NETNS;
-	else
-		return error_set(err, ERROR_USAGE, "\"kind\" must be \"tap\" or \"netns\"");
-	return 0;
-}
-
 /* "UID:GID", numbers only: names mean something else on another machine. */
 static int
 config_owner(const json_t *value, struct tap_config *config, struct error *err)
@@ -81,7 +67,7 @@ config_default_gateway(const struct addr *guest, uint8_t bits)
 	}
 	gateway.bytes[len - 1] |= 1;
 	if (addr_equal(&gateway, guest))
-		gateway.bytes[len - 1] ^= bits == len * 8 - 1 ? 1 : 3;
+		gateway.bytes[len - 1] ^= 3;
 	return gateway;
 }
 
@@ -251,9 +237,11 @@ int
 control_config_parse(const struct control_config_json *json, struct control_sandbox *sandbox, struct error *err)
 {
 	struct tap_config *config = &sandbox->config, checked;
+	const char *kind = json_string_value(json->kind);
 
-	if (config_kind(json->kind, config, err) < 0)
-		return -1;
+	if (strcmp(kind, "tap") != 0 && strcmp(kind, "netns") != 0)
+		return error_set(err, ERROR_USAGE, "\"kind\" must be \"tap\" or \"netns\"");
+	config->kind = strcmp(kind, "tap") == 0 ? TAP_KIND_TAP : TAP_KIND_NETNS;
 	if (config->kind == TAP_KIND_NETNS)
 		snprintf(config->ifname, sizeof(config->ifname), "eth0");
 	if (control_json_text(json->ifname, "ifname", config->ifname, sizeof(config->ifname), err) < 0 ||

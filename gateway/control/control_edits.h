@@ -26,8 +26,8 @@ int control_edits_parse(const char *text, size_t len, struct policy *ret_edits, 
 int control_edits_add(struct policy *edits, enum rule_action action, const json_t *words,
     const struct control_edits_grant *grant, uint32_t uid, size_t *ret_changed, json_t *change, struct error *err);
 
-/* Withdraw the edits of the sandbox that say these words; any: as allow or deny, whatever action is. Counts and change
- * as above. 0, or -1 with ERROR_NOT_FOUND, ERROR_EXISTS (the policy file says it) or the word's error. */
+/* Withdraw the sandbox's edits of these words; any: allow and deny, not only those of action. Counts and change as
+ * above. 0, or -1 with ERROR_NOT_FOUND, ERROR_EXISTS (the policy file has the rule) or the word's error. */
 int control_edits_revoke(const struct control_sandbox *sandbox, struct policy *edits, enum rule_action action, bool any,
     const json_t *words, size_t *ret_changed, json_t *change, struct error *err);
 

@@ -62,7 +62,7 @@ struct control_request {
  * dispatch, which answers it then or later. 0 or -1. */
 int control_http_start(struct control *control, const struct control_route *routes,
     void (*dispatch)(struct control_request *request), struct error *err);
-/* Answer whatever is open with "shutting down", send what is ready, close. */
+/* Answer open requests with "shutting down", send what is ready, close. No job may hold a request any more. */
 void control_http_stop(struct control *control);
 
 /* Answer once; body's reference is stolen. Later answers to the same request are ignored. */

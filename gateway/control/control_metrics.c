@@ -106,24 +106,25 @@ metrics_label(FILE *out, const char *value)
 	}
 }
 
-/* A sample with up to two labels; NULL: none. */
+/* A sample with one label, or with two when other is not NULL. */
 static void
-metrics_sample(FILE *out, enum metric metric, const char *const labels[4], uint64_t value)
+metrics_sample(FILE *out, enum metric metric, const char *label, const char *text, const char *other,
+    const char *other_text, uint64_t value)
 {
-	fputs(metrics_table[metric].name, out);
-	for (size_t i = 0; labels != NULL && i < 4 && labels[i] != NULL; i += 2) {
-		fprintf(out, "%c%s=\"", i == 0 ? '{' : ',', labels[i]);
-		metrics_label(out, labels[i + 1]);
-		fputc('"', out);
+	fprintf(out, "%s{%s=\"", metrics_table[metric].name, label);
+	metrics_label(out, text);
+	if (other != NULL) {
+		fprintf(out, "\",%s=\"", other);
+		metrics_label(out, other_text);
 	}
-	fprintf(out, "%s %" PRIu64 "\n", labels == NULL ? "" : "}", value);
+	fprintf(out, "\"} %" PRIu64 "\n", value);
 }
 
 static void
 metrics_single(FILE *out, enum metric metric, uint64_t value)
 {
 	metrics_begin(out, metric);
-	metrics_sample(out, metric, NULL, value);
+	fprintf(out, "%s %" PRIu64 "\n", metrics_table[metric].name, value);
 }
 
 /* Seconds with their fraction. */
@@ -141,8 +142,8 @@ metrics_role(FILE *out, enum metric metric, const char *role, size_t index, cons
 	char number[24];
 
 	snprintf(number, sizeof(number), "%zu", index);
-	metrics_sample(out, metric, (const char *const[]){"role", role, "index", number},
-	    metric == METRIC_ROLE_UP ? status->pid != 0 : status->restarts);
+	metrics_sample(
+	    out, metric, "role", role, "index", number, metric == METRIC_ROLE_UP ? status->pid != 0 : status->restarts);
 }
 
 static void
@@ -156,54 +157,23 @@ metrics_roles(FILE *out, enum metric metric, const struct msg_status *status)
 		metrics_role(out, metric, "gateway", i, &status->gateways[i]);
 }
 
+/* What gateways and auditor say. */
 static void
-metrics_sandboxes(FILE *out, const size_t counts[CONTROL_METRICS_STATES])
+metrics_traffic(FILE *out, const struct control_metrics *metrics)
 {
-	metrics_begin(out, METRIC_SANDBOXES);
-	for (size_t i = 0; i < CONTROL_METRICS_STATES; i++)
-		metrics_sample(
-		    out, METRIC_SANDBOXES, (const char *const[]){"state", metrics_states[i], NULL, NULL}, counts[i]);
-}
+	const struct msg_totals *totals = &metrics->status->totals;
+	const struct msg_log_state *log = &metrics->status->log;
 
-/* Those that control records. */
-static void
-metrics_events(FILE *out, const uint64_t *events)
-{
-	static const enum event_kind kinds[] = {EVENT_ATTACH, EVENT_DETACH, EVENT_POLICY, EVENT_RESTORED, EVENT_MARK};
-
-	metrics_begin(out, METRIC_EVENTS);
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		metrics_sample(out, METRIC_EVENTS,
-		    (const char *const[]){"event", event_kind_text(kinds[i]), NULL, NULL}, events[kinds[i]]);
-}
-
-static void
-metrics_attempts(FILE *out, const struct msg_totals *totals)
-{
 	metrics_begin(out, METRIC_ATTEMPTS);
 	for (unsigned int kind = 0; kind < RECORD_ATTEMPT_MAX; kind++)
 		for (unsigned int verdict = 0; verdict < VERDICT_MAX; verdict++)
-			metrics_sample(out, METRIC_ATTEMPTS,
-			    (const char *const[]){"kind", metrics_kinds[kind], "verdict", verdict_text(verdict)},
-			    totals->recorded[kind][verdict]);
-}
-
-static void
-metrics_traffic(FILE *out, const struct msg_totals *totals)
-{
-	metrics_attempts(out, totals);
+			metrics_sample(out, METRIC_ATTEMPTS, "kind", metrics_kinds[kind], "verdict",
+			    verdict_text(verdict), totals->recorded[kind][verdict]);
 	metrics_single(out, METRIC_CONNECTIONS_OPEN, totals->open);
 	metrics_begin(out, METRIC_BYTES);
-	metrics_sample(out, METRIC_BYTES, (const char *const[]){"direction", "upload", NULL, NULL}, totals->upload);
-	metrics_sample(out, METRIC_BYTES, (const char *const[]){"direction", "download", NULL, NULL}, totals->download);
+	metrics_sample(out, METRIC_BYTES, "direction", "upload", NULL, NULL, totals->upload);
+	metrics_sample(out, METRIC_BYTES, "direction", "download", NULL, NULL, totals->download);
 	metrics_single(out, METRIC_RECORDS_WAITING, totals->waiting);
-}
-
-static void
-metrics_log(FILE *out, const struct control_metrics *metrics)
-{
-	const struct msg_log_state *log = &metrics->status->log;
-
 	metrics_single(out, METRIC_AUDIT_OK, metrics->status->audit_ok != 0 && metrics->writable);
 	metrics_single(out, METRIC_AUDIT_CHANGES, log->changes);
 	metrics_single(out, METRIC_AUDIT_UNSEALED, log->unsealed);
@@ -216,6 +186,7 @@ metrics_log(FILE *out, const struct control_metrics *metrics)
 char *
 control_metrics_text(const struct control_metrics *metrics)
 {
+	static const enum event_kind kinds[] = {EVENT_ATTACH, EVENT_DETACH, EVENT_POLICY, EVENT_RESTORED, EVENT_MARK};
 	const struct msg_status *status = metrics->status;
 	char *text = NULL;
 	size_t len;
@@ -225,16 +196,20 @@ control_metrics_text(const struct control_metrics *metrics)
 	if (out == NULL)
 		return NULL;
 	metrics_begin(out, METRIC_BUILD_INFO);
-	metrics_sample(out, METRIC_BUILD_INFO, (const char *const[]){"version", metrics->version, NULL, NULL}, 1);
+	metrics_sample(out, METRIC_BUILD_INFO, "version", metrics->version, NULL, NULL, 1);
 	metrics_time(out, METRIC_START_TIME, status->started_us);
 	metrics_roles(out, METRIC_ROLE_UP, status);
 	metrics_roles(out, METRIC_ROLE_RESTARTS, status);
 	metrics_single(out, METRIC_HOST_CHAIN, status->host_chain != 0);
 	metrics_single(out, METRIC_TAMPERED, status->tampered);
-	metrics_sandboxes(out, metrics->sandboxes);
-	metrics_events(out, metrics->events);
-	metrics_traffic(out, &status->totals);
-	metrics_log(out, metrics);
+	metrics_begin(out, METRIC_SANDBOXES);
+	for (size_t i = 0; i < CONTROL_METRICS_STATES; i++)
+		metrics_sample(out, METRIC_SANDBOXES, "state", metrics_states[i], NULL, NULL, metrics->sandboxes[i]);
+	metrics_begin(out, METRIC_EVENTS);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		metrics_sample(
+		    out, METRIC_EVENTS, "event", event_kind_text(kinds[i]), NULL, NULL, metrics->events[kinds[i]]);
+	metrics_traffic(out, metrics);
 	failed = ferror(out) != 0;
 	if (fclose(out) == 0 && !failed)
 		return text;

@@ -9,7 +9,7 @@
 /* detail: a JSON object, stolen; the peer's pid, name and command are added to it. */
 void control_record_event(
     struct control *control, enum event_kind kind, int64_t sandbox, const struct control_peer *peer, json_t *detail);
-/* The daemon's own event; *wait (may be NULL) is told when it is durable. detail is stolen. 0 or -errno, as
+/* The daemon's own event; *wait (may be NULL) is called when it is durable. detail is stolen. 0 or -errno, as
  * recorder_send. */
 int control_record_waited(
     struct control *control, enum event_kind kind, int64_t sandbox, json_t *detail, struct recorder_wait *wait);

@@ -32,7 +32,7 @@ static const char *const state_file_names[] = {
 };
 static_assert(sizeof(state_file_names) / sizeof(state_file_names[0]) == CONTROL_FILE_MAX, "one name per file");
 
-/* A failing disk is the daemon's trouble, not a matter of the caller's permissions: always ERROR_SYSTEM. */
+/* A failing disk is always ERROR_SYSTEM, whatever errno says: the caller's permissions do not matter here. */
 static int
 state_sys(struct error *err, int sys_errno, const char *what, const char *name)
 {
@@ -51,7 +51,7 @@ control_state_free(struct control_files *files)
 	}
 }
 
-/* Only ours to write: otherwise what it holds proves nothing. */
+/* A file that others can write to proves nothing. */
 static int
 state_check_owner(int fd, const char *name, struct error *err)
 {
@@ -256,27 +256,21 @@ state_remove_dir(int at_fd, const char *name, struct error *err)
 	return fsync(at_fd) < 0 ? state_sys(err, errno, "sync the folder of", name) : 0;
 }
 
-static int
-state_make_dir(int dir_fd, const char *name, struct error *err)
-{
-	if (mkdirat(dir_fd, name, 0700) == 0)
-		return 0;
-	if (errno != EEXIST)
-		return state_sys(err, errno, "make", name);
-	if (state_remove_dir(dir_fd, name, err) < 0)
-		return -1;
-	return mkdirat(dir_fd, name, 0700) < 0 ? state_sys(err, errno, "make", name) : 0;
-}
-
 int
 control_state_create(int dir_fd, const char *name, const struct control_files *files, struct error *err)
 {
 	char fresh[STATE_PATH_MAX];
-	int rc = 0;
+	int rc;
 
 	snprintf(fresh, sizeof(fresh), STATE_NEW "%s", name);
-	if (state_make_dir(dir_fd, fresh, err) < 0)
-		return -1;
+	rc = mkdirat(dir_fd, fresh, 0700);
+	if (rc < 0 && errno == EEXIST) { /* of an attach that was interrupted */
+		if (state_remove_dir(dir_fd, fresh, err) < 0)
+			return -1;
+		rc = mkdirat(dir_fd, fresh, 0700);
+	}
+	if (rc < 0)
+		return state_sys(err, errno, "make", fresh);
 	for (int i = 0; i < CONTROL_FILE_MAX && rc == 0; i++)
 		if (files->files[i].text != NULL)
 			rc = control_state_write(
@@ -338,7 +332,8 @@ control_state_purge(int dir_fd, const char *name, struct error *err)
 	return state_remove_dir(dir_fd, old, err);
 }
 
-/* One entry of the folder, in the first pass: what was under way is settled. A name that came back is listed later. */
+/* One entry of the folder, in the first pass: finishes or undoes what was in progress. A name that came back is listed
+ * in the second pass. */
 static int
 state_settle(int dir_fd, const char *entry, struct error *err)
 {
@@ -351,7 +346,7 @@ state_settle(int dir_fd, const char *entry, struct error *err)
 	return state_rename(dir_fd, entry, entry + strlen(STATE_OLD), err);
 }
 
-/* Walk the folder once: settle, or list when a handler is given. 1: an entry could not be settled, err says which. */
+/* Walks the folder once: settles, or lists when a handler is given. 1: an entry could not be settled, err says which. */
 static int
 state_walk(int dir_fd, void (*handler)(const char *name, void *context), void *context, struct error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the control role keeps on disk: one folder a sandbox, each file replaced whole or not at all.
+/* The control role's files: one folder a sandbox, each file replaced whole or not at all.
  *
  *   sandboxes/NAME/attachment.json   how it was attached, its id and generation
  *   sandboxes/NAME/policy.yaml       the policy as given, verbatim (missing: none)
@@ -7,10 +7,10 @@
  *   sandboxes/NAME/usage.json        what its counted rules have used up (missing: nothing)
  *   sandboxes/NAME/ends.json         up to when the ends of its rules are on record (missing: it has none)
  *   sandboxes/.last-id               highest sandbox id ever given out
- *   sandboxes/.new-NAME, .old-NAME   an attach or a detach that is under way
+ *   sandboxes/.new-NAME, .old-NAME   an attach or a detach in progress
  *
  * Every write goes to a temporary file, is synced, renamed over the old one, and the folder is synced. No symbolic link
- * is followed below the state folder, and nothing is read that somebody else owns or may write (CASES F-32). */
+ * is followed below the state folder, and no file is read that another user owns or can write to (CASES F-32). */
 #ifndef POSTERN_GATEWAY_CONTROL_STATE_H
 #define POSTERN_GATEWAY_CONTROL_STATE_H
 
@@ -50,20 +50,20 @@ int control_state_create(int dir_fd, const char *name, const struct control_file
 int control_state_write(
     int dir_fd, const char *name, enum control_file which, const char *text, size_t len, struct error *err);
 
-/* Is this in the file already? What cannot be read is not. */
+/* Does the file hold this text already? False also when it cannot be read. */
 bool control_state_holds(int dir_fd, const char *name, enum control_file which, const char *text, size_t len);
 
 /* Read all files of a sandbox; on success the caller frees. */
 int control_state_read(int dir_fd, const char *name, struct control_files *ret_files, struct error *err);
 
-/* Put the folder aside; bring it back; remove it for good once it is aside. */
+/* Retire the folder (rename it); bring it back; remove a retired one for good. */
 int control_state_retire(int dir_fd, const char *name, struct error *err);
 int control_state_unretire(int dir_fd, const char *name, struct error *err);
 int control_state_purge(int dir_fd, const char *name, struct error *err);
 
-/* Settle what was under way when the last run ended (a new folder is dropped, one put aside comes back), then call the
- * handler for each sandbox folder. Returns 0; 1 when something could not be settled (err says what; the rest was
- * listed); -1 when the folder cannot be read. */
+/* Settle what was in progress when the last run ended (a new folder is removed, a retired one comes back), then call
+ * the handler for each sandbox's folder. Returns 0; 1 when a folder could not be settled (err says which; the others
+ * are listed); -1 when the state folder cannot be read. */
 int control_state_list(int dir_fd, void (*handler)(const char *name, void *context), void *context, struct error *err);
 
 /* 0 in *ret_id when none was written yet. */
