@@ -140,6 +140,7 @@ addr_parse(const char *text, size_t len, struct addr *ret_addr)
 	return addr_read(text, len, ret_addr, &mapped);
 }
 
+/* Bits of an address of this family. */
 static unsigned int
 addr_width(const struct addr *addr)
 {
@@ -157,6 +158,7 @@ bits_equal(const uint8_t *a, const uint8_t *b, unsigned int count)
 	return rest == 0 || ((a[whole] ^ b[whole]) >> (8 - rest)) == 0;
 }
 
+/* Are all bits behind the prefix zero? */
 static bool
 host_bits_zero(const struct prefix *prefix)
 {
@@ -250,12 +252,14 @@ addr_never_list(size_t *ret_count)
 	return never_prefixes;
 }
 
+/* Does a row of this platform apply on this host? 0 is every platform. */
 static bool
 platform_is_on(unsigned int platform)
 {
 	return platform == 0 || (platforms_on >> (platform - 1) & 1) != 0;
 }
 
+/* Reads 4 bytes in network order. */
 static uint32_t
 load_u32(const uint8_t *bytes)
 {
@@ -265,6 +269,7 @@ load_u32(const uint8_t *bytes)
 	return ntohl(value);
 }
 
+/* Reads 8 bytes in network order. */
 static uint64_t
 load_u64(const uint8_t *bytes)
 {
@@ -283,6 +288,7 @@ never_ipv4_find(const uint8_t *bytes)
 	return -1;
 }
 
+/* The most specific row of never_ipv6 that holds the address, or NULL. */
 static const struct never_prefix *
 never_ipv6_find(const uint8_t *bytes)
 {
@@ -305,6 +311,7 @@ is_isatap(const uint8_t *bytes)
 	return (load_u32(bytes + 8) & ~0x02000000u) == 0x00005efe;
 }
 
+/* The row that refuses an IPv6 address, those included that no list can express; NULL when none does. */
 static const struct never_prefix *
 ipv6_never(const uint8_t *bytes)
 {
@@ -347,6 +354,7 @@ addr_verdict(const struct sockaddr *sa)
 	return addr_never(&addr);
 }
 
+/* Does the row of never_prefixes apply on this host? Its platform is the first word of its reason. */
 static bool
 row_is_on(size_t row)
 {

@@ -38,6 +38,7 @@ static const struct block blocks[] = {
 static const uint32_t latin_looking[] = {0x0430, 0x0435, 0x043e, 0x0440, 0x0441, 0x0443, 0x0445, 0x0455, 0x0456, 0x0458,
     0x04bb, 0x0475, 0x0501, 0x051b, 0x051d, 0x04cf, 0x04af, 0x0433, 0x044c};
 
+/* The script of a code point, of those that are mistaken for each other; 0 for all others. */
 static unsigned int
 script_of(uint32_t code)
 {
@@ -47,6 +48,7 @@ script_of(uint32_t code)
 	return 0;
 }
 
+/* Does the code point look like a Latin letter, a digit or ASCII punctuation? */
 static bool
 looks_latin(uint32_t code)
 {
@@ -56,6 +58,7 @@ looks_latin(uint32_t code)
 	return script_of(code) == 0 && code < 0x80;
 }
 
+/* Judges one label by the scripts of its code points; latin_below: the label below it is Latin. */
 static enum lookalike
 codes_judge(const uint32_t *codes, size_t count, bool latin_below)
 {
@@ -75,6 +78,7 @@ codes_judge(const uint32_t *codes, size_t count, bool latin_below)
 	return whole && (scripts & SCRIPT_CYRILLIC) != 0 ? LOOKALIKE_WHOLE : LOOKALIKE_NONE;
 }
 
+/* Decodes an A-label and judges it; a label that cannot be decoded is no look-alike. */
 static enum lookalike
 label_judge(const char *label, size_t len, bool latin_below)
 {

@@ -190,6 +190,7 @@ name_from_user(const char *text, size_t len, struct name *ret_name)
 	return error;
 }
 
+/* Is one of the name's labels exactly this one? */
 static bool
 has_label(const struct name *name, const char *label, size_t len)
 {
@@ -205,6 +206,7 @@ has_label(const struct name *name, const char *label, size_t len)
 	return false;
 }
 
+/* Does a row of the never list cover the name? len is the length of the row's name. */
 static bool
 row_matches(const struct name *name, const struct never_name *row, size_t len)
 {

@@ -77,6 +77,7 @@ static unsigned int platform_count;
 static const char *at_file;
 static unsigned int at_line;
 
+/* Prints file, line and what is wrong, and ends the build. */
 static void
 fail(const char *what, const char *text)
 {
@@ -84,6 +85,7 @@ fail(const char *what, const char *text)
 	exit(1);
 }
 
+/* Copies a field that has room for TEXT_MAX bytes. */
 static void
 text_copy(char *to, const char *from)
 {
@@ -157,6 +159,7 @@ why_cut(char *why)
 			fail("reason holds a byte that does not belong there", why);
 }
 
+/* 1 + the platform's index; a new platform is added. */
 static unsigned int
 platform_number(const char *platform)
 {
@@ -169,12 +172,14 @@ platform_number(const char *platform)
 	return ++platform_count;
 }
 
+/* One bit of an address, counted from its front. */
 static bool
 bit_at(const uint8_t *bytes, unsigned int bit)
 {
 	return bytes[bit / 8] >> (7 - bit % 8) & 1;
 }
 
+/* Reads "ADDRESS/LENGTH"; host bits and repetitions are errors. */
 static void
 prefix_read(struct prefix_row *row, const char *text)
 {
@@ -205,6 +210,7 @@ prefix_read(struct prefix_row *row, const char *text)
 			fail("prefix stands twice", text);
 }
 
+/* One row of prefixes.csv; rows that are computed at run time are skipped. */
 static void
 prefix_line(char *line)
 {
@@ -247,6 +253,7 @@ canonical_check(const char *name)
 			fail("name is not canonical", name);
 }
 
+/* One row of names.csv. */
 static void
 name_line(char *line)
 {
@@ -278,6 +285,7 @@ name_line(char *line)
 	name_count++;
 }
 
+/* Index of the word among the file's kinds. */
 static int
 kind_number(const struct host_file *file, const char *word)
 {
@@ -288,6 +296,7 @@ kind_number(const struct host_file *file, const char *word)
 	return 0;
 }
 
+/* One row of shared_hosts.csv or noted_names.csv. */
 static void
 host_line(char *line)
 {
@@ -329,6 +338,7 @@ above_add(void)
 	}
 }
 
+/* Reads a CSV file with exactly this head line, row by row. */
 static void
 file_read(const char *path, const char *head, void (*line_handler)(char *line))
 {
@@ -383,6 +393,7 @@ name_compare(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
+/* qsort: by name, then by kind. */
 static int
 host_compare(const void *a, const void *b)
 {
@@ -392,6 +403,7 @@ host_compare(const void *a, const void *b)
 	return order != 0 ? order : x->kind - y->kind;
 }
 
+/* Prints one struct never_prefix. */
 static void
 row_print(int family, const uint8_t *bytes, unsigned int bits, const char *flags, const char *text, const char *why)
 {
@@ -403,6 +415,7 @@ row_print(int family, const uint8_t *bytes, unsigned int bits, const char *flags
 	printf("}}, .bits = %u}, %s.text = \"%s\", .why = \"%s\"},\n", bits, flags, text, why);
 }
 
+/* Prints never_prefixes, the public list. */
 static void
 prefixes_print(void)
 {
@@ -453,6 +466,7 @@ nat64_print(void)
 	printf("};\n\n");
 }
 
+/* Reads 8 bytes in network order. */
 static uint64_t
 half_read(const uint8_t *bytes)
 {
@@ -463,12 +477,14 @@ half_read(const uint8_t *bytes)
 	return half;
 }
 
+/* A mask of the first bits of 64; more than 64 are all. */
 static uint64_t
 half_mask(unsigned int bits)
 {
 	return bits == 0 ? 0 : bits >= 64 ? UINT64_MAX : ~(UINT64_MAX >> bits);
 }
 
+/* Prints the lookup tables, longest prefix first, and the platforms. */
 static void
 lookups_print(void)
 {
@@ -498,6 +514,7 @@ lookups_print(void)
 	printf("};\n");
 }
 
+/* Prints never_names and the lengths of their names. */
 static void
 names_print(void)
 {
@@ -511,6 +528,7 @@ names_print(void)
 	printf("};\n");
 }
 
+/* Prints one table of hosts, sorted for binary search. */
 static void
 hosts_print(struct host_file *file)
 {
@@ -538,7 +556,7 @@ main(int argc, char **argv)
 	file_read(argv[4], "name,kind,what,source", host_line);
 	qsort(prefix_rows, prefix_count, sizeof(prefix_rows[0]), prefix_compare);
 	qsort(name_rows, name_count, sizeof(name_rows[0]), name_compare);
-	printf("/* Generated from the CSV files in policy/; edit those. */\n#ifdef NEVER_LIST_PREFIXES\n");
+	printf("/* Generated from the CSV files in policy/names/; edit those. */\n#ifdef NEVER_LIST_PREFIXES\n");
 	prefixes_print();
 	nat64_print();
 	lookups_print();

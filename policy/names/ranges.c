@@ -41,6 +41,7 @@ struct work {
 	size_t range_count;
 };
 
+/* The address as a number. */
 static unsigned __int128
 addr_number(const struct addr *addr)
 {
@@ -51,6 +52,7 @@ addr_number(const struct addr *addr)
 	return number;
 }
 
+/* Writes a number as an address of the family. */
 static void
 addr_set_number(struct addr *addr, uint8_t family, unsigned __int128 number)
 {
@@ -61,12 +63,14 @@ addr_set_number(struct addr *addr, uint8_t family, unsigned __int128 number)
 	}
 }
 
+/* Is the rule about the family and protocol of this pass? */
 static bool
 rule_takes_part(const struct work *work, const struct ranges_rule *rule)
 {
 	return rule->prefix.addr.family == work->family && (rule->proto == work->proto || rule->proto == 0);
 }
 
+/* Adds a rule's box with these ports, and its edges on the port axis. */
 static void
 span_add(struct work *work, const struct ranges_rule *rule, uint32_t port_first, uint32_t port_last)
 {
@@ -79,6 +83,7 @@ span_add(struct work *work, const struct ranges_rule *rule, uint32_t port_first,
 	work->cuts[work->cut_count++] = port_last + 1;
 }
 
+/* qsort: by first address. */
 static int
 span_compare(const void *a, const void *b)
 {
@@ -87,6 +92,7 @@ span_compare(const void *a, const void *b)
 	return x->first < y->first ? -1 : x->first > y->first;
 }
 
+/* qsort: by port. */
 static int
 cut_compare(const void *a, const void *b)
 {
@@ -95,6 +101,7 @@ cut_compare(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
+/* Sorts the edges of steps and keeps each once. */
 static void
 cuts_sort(struct work *work)
 {
@@ -193,6 +200,7 @@ step_left(struct work *work, uint32_t port)
 	return step_subtract(work, allow, allow_count, deny_count);
 }
 
+/* Appends a new range to the result. -1 when there are too many. */
 static int
 range_append(struct work *work, struct interval *interval, uint32_t port_first, uint32_t port_last, struct error *err)
 {
@@ -211,6 +219,7 @@ range_append(struct work *work, struct interval *interval, uint32_t port_first, 
 	return 0;
 }
 
+/* Writes out one step: intervals that the step before had are grown along the ports, others are appended. */
 static int
 step_emit(struct work *work, size_t count, uint32_t port_first, uint32_t port_last, struct error *err)
 {
@@ -236,6 +245,7 @@ step_emit(struct work *work, size_t count, uint32_t port_first, uint32_t port_la
 	return 0;
 }
 
+/* Computes the ranges of one family and protocol. */
 static int
 pass_run(struct work *work, const struct ranges_rule *rules, size_t count, struct error *err)
 {
@@ -264,6 +274,7 @@ pass_run(struct work *work, const struct ranges_rule *rules, size_t count, struc
 	return 0;
 }
 
+/* Computes both families and both protocols. */
 static int
 passes_run(struct work *work, const struct ranges_rule *rules, size_t count, struct error *err)
 {
@@ -280,6 +291,7 @@ passes_run(struct work *work, const struct ranges_rule *rules, size_t count, str
 	return 0;
 }
 
+/* Allocates everything a pass may need. -1: no memory; work_free is still to be called. */
 static int
 work_make(struct work *work, size_t spans)
 {
@@ -301,6 +313,7 @@ work_make(struct work *work, size_t spans)
 	    : -1;
 }
 
+/* Frees what work_make allocated. */
 static void
 work_free(struct work *work)
 {

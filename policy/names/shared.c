@@ -28,6 +28,7 @@ shared_first(const char *name)
 	return low < COUNT(shared_hosts) && strcmp(shared_hosts[low].name, name) == 0 ? (ptrdiff_t)low : -1;
 }
 
+/* The row of exactly this name, of one of these kinds (a set of bits), or NULL. */
 static const struct shared_host *
 shared_find(const char *name, unsigned int kinds)
 {
@@ -41,6 +42,7 @@ shared_find(const char *name, unsigned int kinds)
 	return NULL;
 }
 
+/* The row that makes everything below the name shared: its own, or a tree's that it lies in. */
 static const struct shared_host *
 shared_span_find(const char *name)
 {
@@ -123,6 +125,7 @@ shared_noted_list(size_t *ret_count)
 	return noted_names;
 }
 
+/* The row of exactly this name, by binary search; NULL when there is none. */
 static const struct noted_name *
 noted_find(const char *name)
 {
