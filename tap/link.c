@@ -296,7 +296,7 @@ link_set_mac(int rtnl, uint32_t ifindex, const uint8_t mac[6], struct error *err
 	ifi->ifi_index = (int)ifindex;
 	mnl_attr_put(nlh, IFLA_ADDRESS, 6, mac);
 	r = link_talk(rtnl, nlh);
-	return r < 0 ? error_sys(err, -r, "set the gateway's MAC address") : 0;
+	return r < 0 ? error_sys(err, -r, "set the router's MAC address") : 0;
 }
 
 int
@@ -439,7 +439,7 @@ link_check_addresses(int rtnl, uint32_t ifindex, struct error *err)
 			return error_sys(err, errno, "list addresses");
 		r = mnl_cb_run(answer, (size_t)len, 0, 0, link_check_address, &ifindex);
 	} while (r > 0);
-	return r < 0 ? error_sys(err, errno, "the gateway's IPv6 addresses are not usable at once") : 0;
+	return r < 0 ? error_sys(err, errno, "the router's IPv6 addresses are not usable at once") : 0;
 }
 
 int
@@ -465,7 +465,7 @@ link_add_local_default(int rtnl, int family, struct error *err)
 }
 
 int
-link_add_default(int rtnl, uint32_t ifindex, const struct addr *gateway, struct error *err)
+link_add_default(int rtnl, uint32_t ifindex, const struct addr *router, struct error *err)
 {
 	struct link_request request;
 	struct nlmsghdr *nlh = link_request_start(&request, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE);
@@ -475,15 +475,15 @@ link_add_default(int rtnl, uint32_t ifindex, const struct addr *gateway, struct 
 
 	if (tap_step(err) < 0)
 		return -1;
-	rtm->rtm_family = link_family(gateway);
+	rtm->rtm_family = link_family(router);
 	rtm->rtm_table = RT_TABLE_MAIN;
 	rtm->rtm_protocol = RTPROT_STATIC;
 	rtm->rtm_scope = RT_SCOPE_UNIVERSE;
 	rtm->rtm_type = RTN_UNICAST;
-	mnl_attr_put(nlh, RTA_GATEWAY, link_addr_len(gateway), gateway->bytes);
+	mnl_attr_put(nlh, RTA_GATEWAY, link_addr_len(router), router->bytes);
 	mnl_attr_put_u32(nlh, RTA_OIF, ifindex);
 	r = link_talk(rtnl, nlh);
-	return r < 0 ? error_sys(err, -r, "add the default route via %s", addr_format(gateway, text)) : 0;
+	return r < 0 ? error_sys(err, -r, "add the default route via %s", addr_format(router, text)) : 0;
 }
 
 int

@@ -62,8 +62,8 @@ int link_check_addresses(int rtnl, uint32_t ifindex, struct error *err);
 /* "local default dev lo": every destination of the family (4, 6) that has no better route is delivered to our
  * sockets. */
 int link_add_local_default(int rtnl, int family, struct error *err);
-/* "default via gateway dev ifindex". */
-int link_add_default(int rtnl, uint32_t ifindex, const struct addr *gateway, struct error *err);
+/* "default via router dev ifindex". */
+int link_add_default(int rtnl, uint32_t ifindex, const struct addr *router, struct error *err);
 /* A permanent neighbour entry, which no ARP or NDP message changes. */
 int link_add_neighbour(int rtnl, uint32_t ifindex, const struct addr *addr, const uint8_t mac[6], struct error *err);
 

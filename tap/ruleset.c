@@ -10,10 +10,10 @@
  *   1. only the guest's device, only unicast frames; neighbour discovery
  *   2. only the guest's own addresses, no IPv4 options, no IPv6 extension headers
  *   3. port 53 to any address, when a transparent socket of ours is there: baked images name private resolvers
- *   4. a bounded echo of the gateway itself; and port unreachable for an answer or a relayed datagram that came when
+ *   4. a bounded echo of the router address; and port unreachable for an answer or a relayed datagram that came when
  * the client was gone already: what every operating system says of itself, and no attempt to reach anything, so it is
  *      dropped without a word, at a bounded rate
- *   5. the never list (with the guest's subnet, so the gateway's addresses too): refused
+ *   5. the never list (with the guest's subnet, so the router addresses too): refused
  *   6. a bare SYN to a lease or an allowed range: to the transparent listener
  *   7. TCP of our own transparent sockets. After 6, since a SYN that meets one in TIME_WAIT would be delayed
  *   8. an ACK to a lease without a socket: to the listener, which completes a SYN cookie or resets
@@ -39,7 +39,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-/* Echo requests to the gateway that are answered. */
+/* Echo requests to the router address that are answered. */
 #define RULESET_ECHO_PER_S 20
 #define RULESET_ECHO_BURST 40
 /* Errors about datagrams of ours that are dropped without a word; the rest is refused as any ICMP is. */
@@ -84,15 +84,15 @@ ruleset_add_destination_sets(struct nft_batch *batch, int family)
 	nft_batch_set(batch, &set);
 }
 
-/* The subnet that guest and gateway share; false when the family is off. */
+/* The subnet that guest and router share; false when the family is off. */
 static bool
 ruleset_guest_subnet(const struct tap_config *config, int family, struct prefix *ret_prefix)
 {
-	const struct addr *gateway = family == 4 ? &config->gateway4 : &config->gateway6;
+	const struct addr *router = family == 4 ? &config->router4 : &config->router6;
 
-	if (gateway->family != family)
+	if (router->family != family)
 		return false;
-	ret_prefix->addr = *gateway;
+	ret_prefix->addr = *router;
 	ret_prefix->bits = family == 4 ? config->bits4 : config->bits6;
 	for (unsigned int bit = ret_prefix->bits; bit < (family == 4 ? 32u : 128u); bit++)
 		ret_prefix->addr.bytes[bit / 8] &= (uint8_t) ~(0x80 >> bit % 8);
@@ -226,11 +226,11 @@ ruleset_add_echo_chain(struct nft_batch *batch)
 {
 	struct nft_rule rule;
 
-	nft_batch_chain(batch, "echo_gateway");
-	rule = nft_rule_start(batch, "echo_gateway");
+	nft_batch_chain(batch, "echo_router");
+	rule = nft_rule_start(batch, "echo_router");
 	nft_rule_limit(&rule, RULESET_ECHO_PER_S, RULESET_ECHO_BURST);
 	nft_rule_finish(&rule, NF_ACCEPT, NULL);
-	nft_rule_verdict_all(batch, "echo_gateway", NFT_GOTO, refuse_chain(TAP_COUNTER_ICMP));
+	nft_rule_verdict_all(batch, "echo_router", NFT_GOTO, refuse_chain(TAP_COUNTER_ICMP));
 }
 
 static void
@@ -323,7 +323,7 @@ ruleset_add_source6_rules(struct nft_batch *batch, const struct tap_config *conf
 
 /* Step 4. */
 static void
-ruleset_add_echo_rule(struct nft_batch *batch, int family, const struct addr *gateway)
+ruleset_add_echo_rule(struct nft_batch *batch, int family, const struct addr *router)
 {
 	struct nft_rule rule = nft_rule_start(batch, "prerouting");
 
@@ -331,8 +331,8 @@ ruleset_add_echo_rule(struct nft_batch *batch, int family, const struct addr *ga
 	match_l4proto(&rule, family == 4 ? IPPROTO_ICMP : IPPROTO_ICMPV6);
 	match_load_icmp_type(&rule);
 	nft_rule_cmp_u8(&rule, NFT_CMP_EQ, NFT_REG_1, family == 4 ? ICMP4_ECHO : ICMP6_ECHO);
-	match_addr(&rule, NFT_CMP_EQ, family == 4 ? IP4_DESTINATION : IP6_DESTINATION, gateway);
-	nft_rule_finish(&rule, NFT_GOTO, "echo_gateway");
+	match_addr(&rule, NFT_CMP_EQ, family == 4 ? IP4_DESTINATION : IP6_DESTINATION, router);
+	nft_rule_finish(&rule, NFT_GOTO, "echo_router");
 }
 
 /* Step 4, the late: type and code, and UDP in the header that comes back in the message. */
@@ -461,10 +461,10 @@ ruleset_add_inet_table(struct nft_batch *batch, const struct tap_config *config)
 	ruleset_add_source6_rules(batch, config);
 	ruleset_add_dns_rule(batch, IPPROTO_UDP);
 	ruleset_add_dns_rule(batch, IPPROTO_TCP);
-	ruleset_add_echo_rule(batch, 4, &config->gateway4);
+	ruleset_add_echo_rule(batch, 4, &config->router4);
 	ruleset_add_late_rule(batch, 4);
 	if (tap_has_ipv6(config)) {
-		ruleset_add_echo_rule(batch, 6, &config->gateway6);
+		ruleset_add_echo_rule(batch, 6, &config->router6);
 		ruleset_add_late_rule(batch, 6);
 	}
 	ruleset_add_never_rules(batch, config);

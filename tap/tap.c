@@ -46,9 +46,9 @@ tap_config(const struct tap *tap)
 }
 
 const uint8_t *
-tap_gateway_mac(const struct tap *tap)
+tap_router_mac(const struct tap *tap)
 {
-	return tap->gateway_mac;
+	return tap->router_mac;
 }
 
 const char *

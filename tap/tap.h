@@ -34,10 +34,10 @@ struct tap_config {
 	char ifname[IFNAMSIZ]; /* TAP: device inside our namespace ("tap0"); NETNS: in the container ("eth0") */
 	uid_t owner_uid;       /* TAP: who may open it; (uid_t)-1: root only */
 	gid_t owner_gid;
-	uint8_t guest_mac[6];         /* all zero: choose 06:00:<guest4> (TAP), or the veth's own (NETNS) */
-	struct addr guest4, gateway4; /* same subnet of bits4 */
+	uint8_t guest_mac[6];        /* all zero: choose 06:00:<guest4> (TAP), or the veth's own (NETNS) */
+	struct addr guest4, router4; /* same subnet of bits4 */
 	uint8_t bits4;
-	struct addr guest6, gateway6; /* same subnet of bits6; both of family 0: IPv6 off */
+	struct addr guest6, router6; /* same subnet of bits6; both of family 0: IPv6 off */
 	uint8_t bits6;
 	int netns_fd; /* NETNS: the container's namespace, owned by the caller; else -1 */
 };
@@ -45,7 +45,7 @@ struct tap_config {
 /* Default addressing: 172.16.0.2/30 behind .1, fd70:6f73:7465:726e::2/64 behind ::1. */
 void tap_config_init(struct tap_config *config);
 
-/* 0, or -1 with ERROR_USAGE: names, addresses of one subnet, device names, "guest4 != gateway4". */
+/* 0, or -1 with ERROR_USAGE: names, addresses of one subnet, device names, "guest4 != router4". */
 int tap_config_check(const struct tap_config *config, struct error *err);
 
 /* Sockets that the gateway serves; each is made inside the sandbox's namespace, non-blocking, CLOEXEC, transparent.
@@ -93,8 +93,8 @@ int tap_attach(
 int tap_socket(const struct tap *tap, enum tap_socket which);
 /* The config as it became (MAC chosen). Valid as long as the tap. */
 const struct tap_config *tap_config(const struct tap *tap);
-/* MAC of the gateway's end: the same for the same gateway4. Six bytes, valid as long as the tap. */
-const uint8_t *tap_gateway_mac(const struct tap *tap);
+/* MAC of the router's end: the same for the same router4. Six bytes, valid as long as the tap. */
+const uint8_t *tap_router_mac(const struct tap *tap);
 /* Path of the namespace ("/run/netns/postern-x" or "/proc/PID/fd/N"). */
 const char *tap_netns_path(const struct tap *tap);
 int tap_netns_fd(const struct tap *tap);

@@ -7,7 +7,7 @@
  *   device        made down
  *   ruleset       base policy drop, in one transaction
  *   sockets       so that nothing that is let in can meet another socket
- *   addresses     gateway's, without duplicate detection; local default routes; permanent neighbour entries
+ *   addresses     the router's, without duplicate detection; local default routes; permanent neighbour entries
  *   container     NETNS only: address, default route, lo up in the container's own namespace
  *   device up     the first moment a packet of the guest is looked at
  *
@@ -197,9 +197,9 @@ attach_device(struct tap *tap, int rtnl, struct link_info *ret_info, struct erro
 	}
 	if (r < 0)
 		return -1;
-	attach_mac(tap->gateway_mac, 1, &tap->config.gateway4);
-	if (memcmp(ret_info->mac, tap->gateway_mac, sizeof(ret_info->mac)) != 0 &&
-	    link_set_mac(rtnl, ret_info->ifindex, tap->gateway_mac, err) < 0)
+	attach_mac(tap->router_mac, 1, &tap->config.router4);
+	if (memcmp(ret_info->mac, tap->router_mac, sizeof(ret_info->mac)) != 0 &&
+	    link_set_mac(rtnl, ret_info->ifindex, tap->router_mac, err) < 0)
 		return -1;
 	return sysctl_apply_device(device, ret_info, tap_has_ipv6(&tap->config), err);
 }
@@ -210,14 +210,14 @@ attach_addresses(struct tap *tap, int rtnl, uint32_t ifindex, struct error *err)
 	static const struct addr link_local = {.family = 6, .bytes = {0xfe, 0x80, [15] = 1}};
 	const struct tap_config *config = &tap->config;
 
-	if (link_add_address(rtnl, ifindex, &config->gateway4, config->bits4, err) < 0 ||
+	if (link_add_address(rtnl, ifindex, &config->router4, config->bits4, err) < 0 ||
 	    link_add_local_default(rtnl, 4, err) < 0 ||
 	    link_add_neighbour(rtnl, ifindex, &config->guest4, config->guest_mac, err) < 0)
 		return -1;
 	if (!tap_has_ipv6(config))
 		return 0;
 	if (link_add_address(rtnl, ifindex, &link_local, 64, err) < 0 ||
-	    link_add_address(rtnl, ifindex, &config->gateway6, config->bits6, err) < 0 ||
+	    link_add_address(rtnl, ifindex, &config->router6, config->bits6, err) < 0 ||
 	    link_add_local_default(rtnl, 6, err) < 0 ||
 	    link_add_neighbour(rtnl, ifindex, &config->guest6, config->guest_mac, err) < 0)
 		return -1;
@@ -225,7 +225,7 @@ attach_addresses(struct tap *tap, int rtnl, uint32_t ifindex, struct error *err)
 }
 
 /* In the container's namespace: its end of the veth gets the guest's addresses and becomes the way out. Permanent
- * neighbour entries for the gateway, because the kernel joins the multicast group in which it would be asked for its
+ * neighbour entries for the router, because the kernel joins the multicast group in which it would be asked for its
  * MAC a moment after the address is there, and who asks in that moment waits a second. */
 static int
 attach_container_links(const struct tap *tap, int rtnl, struct error *err)
@@ -243,12 +243,12 @@ attach_container_links(const struct tap *tap, int rtnl, struct error *err)
 	    (ipv6 && link_add_address(rtnl, peer.ifindex, &config->guest6, config->bits6, err) < 0) ||
 	    link_set_up(rtnl, peer.ifindex, err) < 0)
 		return -1;
-	if (link_add_neighbour(rtnl, peer.ifindex, &config->gateway4, tap->gateway_mac, err) < 0 ||
-	    link_add_default(rtnl, peer.ifindex, &config->gateway4, err) < 0)
+	if (link_add_neighbour(rtnl, peer.ifindex, &config->router4, tap->router_mac, err) < 0 ||
+	    link_add_default(rtnl, peer.ifindex, &config->router4, err) < 0)
 		return -1;
 	if (ipv6 &&
-	    (link_add_neighbour(rtnl, peer.ifindex, &config->gateway6, tap->gateway_mac, err) < 0 ||
-		link_add_default(rtnl, peer.ifindex, &config->gateway6, err) < 0))
+	    (link_add_neighbour(rtnl, peer.ifindex, &config->router6, tap->router_mac, err) < 0 ||
+		link_add_default(rtnl, peer.ifindex, &config->router6, err) < 0))
 		return -1;
 	return 0;
 }

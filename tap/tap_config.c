@@ -14,9 +14,9 @@
 void
 tap_config_init(struct tap_config *config)
 {
-	static const uint8_t guest4[4] = {172, 16, 0, 2}, gateway4[4] = {172, 16, 0, 1};
+	static const uint8_t guest4[4] = {172, 16, 0, 2}, router4[4] = {172, 16, 0, 1};
 	static const uint8_t guest6[16] = {0xfd, 0x70, 0x6f, 0x73, 0x74, 0x65, 0x72, 0x6e, [15] = 2};
-	static const uint8_t gateway6[16] = {0xfd, 0x70, 0x6f, 0x73, 0x74, 0x65, 0x72, 0x6e, [15] = 1};
+	static const uint8_t router6[16] = {0xfd, 0x70, 0x6f, 0x73, 0x74, 0x65, 0x72, 0x6e, [15] = 1};
 
 	memset(config, 0, sizeof(*config));
 	config->kind = TAP_KIND_TAP;
@@ -24,10 +24,10 @@ tap_config_init(struct tap_config *config)
 	config->owner_uid = (uid_t)-1;
 	config->owner_gid = (gid_t)-1;
 	config->guest4 = addr_from_ipv4(guest4);
-	config->gateway4 = addr_from_ipv4(gateway4);
+	config->router4 = addr_from_ipv4(router4);
 	config->bits4 = 30;
 	config->guest6 = addr_from_ipv6(guest6);
-	config->gateway6 = addr_from_ipv6(gateway6);
+	config->router6 = addr_from_ipv6(router6);
 	config->bits6 = 64;
 	config->netns_fd = -1;
 }
@@ -91,29 +91,29 @@ config_host_ok(const struct addr *addr, uint8_t bits)
 }
 
 static int
-config_subnet_check(int family, const struct addr *guest, const struct addr *gateway, uint8_t bits, uint8_t bits_min,
+config_subnet_check(int family, const struct addr *guest, const struct addr *router, uint8_t bits, uint8_t bits_min,
     uint8_t bits_max, struct error *err)
 {
-	struct prefix subnet = {.addr = *gateway, .bits = bits};
+	struct prefix subnet = {.addr = *router, .bits = bits};
 	char text[ADDR_TEXT_MAX], other[ADDR_TEXT_MAX];
 
-	if (guest->family != family || gateway->family != family)
+	if (guest->family != family || router->family != family)
 		return error_set(err, ERROR_USAGE, "guest and gateway need an IPv%d address each", family);
 	if (bits < bits_min || bits > bits_max)
 		return error_set(
 		    err, ERROR_USAGE, "IPv%d prefix length %u is not within %u..%u", family, bits, bits_min, bits_max);
 	for (unsigned int bit = bits; bit < (family == 4 ? 32u : 128u); bit++)
 		subnet.addr.bytes[bit / 8] &= (uint8_t) ~(0x80 >> bit % 8);
-	if (addr_equal(guest, gateway))
+	if (addr_equal(guest, router))
 		return error_set(
 		    err, ERROR_USAGE, "guest and gateway have the same address %s", addr_format(guest, text));
 	if (!addr_prefix_contains(&subnet, guest))
 		return error_set(err, ERROR_USAGE, "guest %s is not in the subnet of gateway %s/%u",
-		    addr_format(guest, text), addr_format(gateway, other), bits);
+		    addr_format(guest, text), addr_format(router, other), bits);
 	if (!config_host_ok(guest, bits))
 		return error_set(err, ERROR_USAGE, "%s cannot be a guest's address", addr_format(guest, text));
-	if (!config_host_ok(gateway, bits))
-		return error_set(err, ERROR_USAGE, "%s cannot be a gateway's address", addr_format(gateway, text));
+	if (!config_host_ok(router, bits))
+		return error_set(err, ERROR_USAGE, "%s cannot be a gateway's address", addr_format(router, text));
 	return 0;
 }
 
@@ -131,10 +131,10 @@ tap_config_check(const struct tap_config *config, struct error *err)
 	if (config->guest_mac[0] & 1)
 		return error_set(err, ERROR_USAGE, "the guest's MAC address is a multicast one");
 	if (config_subnet_check(
-		4, &config->guest4, &config->gateway4, config->bits4, CONFIG_BITS4_MIN, CONFIG_BITS4_MAX, err) < 0)
+		4, &config->guest4, &config->router4, config->bits4, CONFIG_BITS4_MIN, CONFIG_BITS4_MAX, err) < 0)
 		return -1;
-	if (config->guest6.family == 0 && config->gateway6.family == 0)
+	if (config->guest6.family == 0 && config->router6.family == 0)
 		return 0; /* IPv6 off */
 	return config_subnet_check(
-	    6, &config->guest6, &config->gateway6, config->bits6, CONFIG_BITS6_MIN, CONFIG_BITS6_MAX, err);
+	    6, &config->guest6, &config->router6, config->bits6, CONFIG_BITS6_MIN, CONFIG_BITS6_MAX, err);
 }

@@ -21,7 +21,7 @@
 
 struct tap {
 	struct tap_config config;
-	uint8_t gateway_mac[6];
+	uint8_t router_mac[6];
 	char netns_path[PATH_MAX];
 	bool netns_published; /* netns_path is a bind mount that detach removes */
 	int netns_fd;

@@ -41,9 +41,9 @@ control_attach_ask(struct control_job *job, const struct control_sandbox *sandbo
 	ask.bits4 = config->bits4;
 	ask.bits6 = config->bits6;
 	ask.guest4 = config->guest4;
-	ask.gateway4 = config->gateway4;
+	ask.router4 = config->router4;
 	ask.guest6 = config->guest6;
-	ask.gateway6 = config->gateway6;
+	ask.router6 = config->router6;
 	/* Usage first: the keeper takes it for the sandbox that is attached next. */
 	if (usage_table_send(&sandbox->usage, &job->control->keeper, sandbox->id, "") < 0)
 		return error_set(err, ERROR_SYSTEM, "the keeper cannot be reached");
@@ -61,7 +61,7 @@ control_attach_take(
 	snprintf(sandbox->config.ifname, sizeof(sandbox->config.ifname), "%.*s", (int)sizeof(attached->ifname) - 1,
 	    attached->ifname);
 	memcpy(sandbox->config.guest_mac, attached->guest_mac, sizeof(attached->guest_mac));
-	memcpy(sandbox->gateway_mac, attached->gateway_mac, sizeof(attached->gateway_mac));
+	memcpy(sandbox->router_mac, attached->router_mac, sizeof(attached->router_mac));
 	sandbox->netns_dev = attached->netns_dev;
 	sandbox->netns_ino = attached->netns_ino;
 	sandbox->attached = true;

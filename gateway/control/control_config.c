@@ -246,11 +246,10 @@ control_config_parse(const struct control_config_json *json, struct control_sand
 		snprintf(config->ifname, sizeof(config->ifname), "eth0");
 	if (control_json_text(json->ifname, "ifname", config->ifname, sizeof(config->ifname), err) < 0 ||
 	    config_owner(json->owner, config, err) < 0 || config_mac(json->mac, config, err) < 0 ||
-	    config_guest(json->guest_ip, "guest_ip", 4, &config->guest4, &config->bits4, &config->gateway4, err) < 0 ||
-	    config_gateway(json->gateway_ip, "gateway_ip", 4, &config->gateway4, err) < 0 ||
-	    config_guest(json->guest_ip6, "guest_ip6", 6, &config->guest6, &config->bits6, &config->gateway6, err) <
-		0 ||
-	    config_gateway(json->gateway_ip6, "gateway_ip6", 6, &config->gateway6, err) < 0 ||
+	    config_guest(json->guest_ip, "guest_ip", 4, &config->guest4, &config->bits4, &config->router4, err) < 0 ||
+	    config_gateway(json->gateway_ip, "gateway_ip", 4, &config->router4, err) < 0 ||
+	    config_guest(json->guest_ip6, "guest_ip6", 6, &config->guest6, &config->bits6, &config->router6, err) < 0 ||
+	    config_gateway(json->gateway_ip6, "gateway_ip6", 6, &config->router6, err) < 0 ||
 	    config_source(json, sandbox, err) < 0 ||
 	    control_json_text(
 		json->policy_file, "policy_file", sandbox->policy_file, sizeof(sandbox->policy_file), err) < 0 ||
@@ -286,9 +285,9 @@ config_format(json_t *object, const struct control_sandbox *sandbox)
 	if (config->kind == TAP_KIND_TAP && config->owner_uid != (uid_t)-1)
 		json_object_set_new(object, "owner", json_sprintf("%u:%u", config->owner_uid, config->owner_gid));
 	config_set_subnet(object, "guest_ip", &config->guest4, config->bits4);
-	control_json_set_addr(object, "gateway_ip", &config->gateway4);
+	control_json_set_addr(object, "gateway_ip", &config->router4);
 	config_set_subnet(object, "guest_ip6", &config->guest6, config->bits6);
-	control_json_set_addr(object, "gateway_ip6", &config->gateway6);
+	control_json_set_addr(object, "gateway_ip6", &config->router6);
 	control_json_set_mac(object, "mac", config->guest_mac);
 	control_json_set_text(object, "netns", sandbox->netns_source);
 	if (sandbox->pid != 0)

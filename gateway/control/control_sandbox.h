@@ -31,7 +31,7 @@ struct control_sandbox {
 	int32_t pid;                     /* NETNS: as given, or 0 */
 	uint64_t netns_dev, netns_ino;   /* NETNS: of the container's namespace, once attached */
 	char netns[MSG_PATH_MAX];        /* our namespace */
-	uint8_t gateway_mac[6];
+	uint8_t router_mac[6];
 	json_t *labels;            /* object of strings, owned; NULL: none */
 	char parent[TAP_NAME_MAX]; /* the sandbox that this is a clone of, or "" */
 	int64_t parent_id;         /* its id */

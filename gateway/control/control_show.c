@@ -244,9 +244,9 @@ control_show_sandbox(const struct control_sandbox *sandbox)
 
 	if (object == NULL || sandbox->id == 0)
 		return object;
-	control_json_set_mac(object, "gateway_mac", sandbox->gateway_mac);
-	control_json_set_addr(object, "dns", &sandbox->config.gateway4);
-	control_json_set_addr(object, "dns6", &sandbox->config.gateway6);
+	control_json_set_mac(object, "gateway_mac", sandbox->router_mac);
+	control_json_set_addr(object, "dns", &sandbox->config.router4);
+	control_json_set_addr(object, "dns6", &sandbox->config.router6);
 	json_object_set_new(object, "rules", show_rules(sandbox));
 	json_object_set_new(
 	    object, "policy", sandbox->policy_text == NULL ? json_null() : json_string(sandbox->policy_text));

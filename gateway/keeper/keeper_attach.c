@@ -96,10 +96,10 @@ attach_config(const struct keeper *keeper, const struct msg_attach *attach, stru
 	    .owner_uid = attach->owner_uid,
 	    .owner_gid = attach->owner_gid,
 	    .guest4 = attach->guest4,
-	    .gateway4 = attach->gateway4,
+	    .router4 = attach->router4,
 	    .bits4 = attach->bits4,
 	    .guest6 = attach->guest6,
-	    .gateway6 = attach->gateway6,
+	    .router6 = attach->router6,
 	    .bits6 = attach->bits6,
 	    .netns_fd = -1};
 
@@ -181,9 +181,9 @@ attach_serve(struct keeper *keeper, struct keeper_sandbox *sandbox, uint64_t con
 	struct msg_sandbox_add add = {.id = sandbox->id,
 	    .generation = sandbox->generation,
 	    .guest4 = config->guest4,
-	    .gateway4 = config->gateway4,
+	    .router4 = config->router4,
 	    .guest6 = config->guest6,
-	    .gateway6 = config->gateway6};
+	    .router6 = config->router6};
 	struct keeper_pending *pending = keeper_answer_await(keeper, &attach_serve_operation, control_tag, sandbox);
 	int fds[TAP_SOCKET_MAX + 1];
 	struct error err;
@@ -282,7 +282,7 @@ keeper_attach_answer(struct keeper *keeper, uint64_t control_tag, const struct k
 		snprintf(attached.netns, sizeof(attached.netns), "%s", tap_netns_path(sandbox->tap));
 		memcpy(attached.ifname, config->ifname, sizeof(attached.ifname));
 		memcpy(attached.guest_mac, config->guest_mac, sizeof(attached.guest_mac));
-		memcpy(attached.gateway_mac, tap_gateway_mac(sandbox->tap), sizeof(attached.gateway_mac));
+		memcpy(attached.router_mac, tap_router_mac(sandbox->tap), sizeof(attached.router_mac));
 		attached.netns_dev = sandbox->netns_dev;
 		attached.netns_ino = sandbox->netns_ino;
 	}

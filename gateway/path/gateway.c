@@ -133,9 +133,9 @@ gateway_sandbox_add(struct ipc_message *message)
 	sandbox->generation = add->generation;
 	memcpy(sandbox->name, add->name, sizeof(sandbox->name));
 	sandbox->guest4 = add->guest4;
-	sandbox->gateway4 = add->gateway4;
+	sandbox->router4 = add->router4;
 	sandbox->guest6 = add->guest6;
-	sandbox->gateway6 = add->gateway6;
+	sandbox->router6 = add->router6;
 	memcpy(sandbox->refused_base, add->refused_base, sizeof(sandbox->refused_base));
 	sandbox->policy = snapshot_open(message->fds[TAP_SOCKET_MAX], &err);
 	if (sandbox->policy == NULL) {

@@ -66,7 +66,7 @@ struct sandbox {
 	struct gateway *gateway;
 	int64_t id;
 	char name[TAP_NAME_MAX];
-	struct addr guest4, gateway4, guest6, gateway6;
+	struct addr guest4, router4, guest6, router6;
 	struct snapshot *policy; /* owned; replaced by gateway.c */
 	uint32_t generation;
 	uint32_t turn; /* counts edits and expiries: what was decided before one is decided again */

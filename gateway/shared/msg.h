@@ -140,7 +140,7 @@ struct msg_attach {
 	char ifname[16];
 	uint8_t guest_mac[6];
 	uint8_t bits4, bits6;
-	struct addr guest4, gateway4, guest6, gateway6;
+	struct addr guest4, router4, guest6, router6;
 };
 
 struct msg_attached {
@@ -148,7 +148,7 @@ struct msg_attached {
 	char netns[MSG_PATH_MAX];
 	char ifname[16];
 	uint8_t guest_mac[6];
-	uint8_t gateway_mac[6];
+	uint8_t router_mac[6];
 	uint64_t netns_dev, netns_ino; /* NETNS: of the container's namespace */
 };
 
@@ -241,7 +241,7 @@ struct msg_sandbox_add {
 	uint32_t generation;
 	uint32_t pad;
 	char name[TAP_NAME_MAX];
-	struct addr guest4, gateway4, guest6, gateway6;
+	struct addr guest4, router4, guest6, router6;
 	uint64_t refused_base[TAP_COUNTER_MAX]; /* the counters when the gateway before it ended; 0: there was none */
 };
 

@@ -260,10 +260,10 @@ case_F_05_a_restart_attaches_what_was_stored(void **state)
 	assert_int_equal(far->attach.generation, 2);
 	assert_string_equal(far->hash, hash); /* origins included */
 	assert_int_equal(far->attach.owner_uid, 1000);
-	assert_true(addr_equal(&far->attach.gateway4, &before.gateway4));
+	assert_true(addr_equal(&far->attach.router4, &before.router4));
 	assert_int_equal(far->attach.bits4, 24);
 	assert_int_equal(far->attach.guest6.family, 0); /* IPv6 stays off, too */
-	assert_int_equal(far->attach.gateway6.family, 0);
+	assert_int_equal(far->attach.router6.family, 0);
 	assert_int_equal(far->rules, 4);
 }
 

@@ -193,7 +193,7 @@ an_attachment_comes_back_as_stored(void **state)
 	one->config.kind = TAP_KIND_NETNS;
 	snprintf(one->config.ifname, sizeof(one->config.ifname), "net1");
 	assert_true(addr_parse("172.20.1.9", strlen("172.20.1.9"), &one->config.guest4));
-	assert_true(addr_parse("172.20.1.1", strlen("172.20.1.1"), &one->config.gateway4));
+	assert_true(addr_parse("172.20.1.1", strlen("172.20.1.1"), &one->config.router4));
 	one->config.bits4 = 24;
 	memcpy(one->config.guest_mac, "\x06\x01\x02\x03\x04\xff", 6);
 	snprintf(one->netns_source, sizeof(one->netns_source), "/run/netns/a \"b\"");
@@ -206,7 +206,7 @@ an_attachment_comes_back_as_stored(void **state)
 	text = control_config_format_attachment(one);
 	assert_int_equal(control_config_parse_attachment(two, text, strlen(text), &err), 0);
 	assert_memory_equal(&one->config.guest4, &two->config.guest4, sizeof(one->config.guest4));
-	assert_memory_equal(&one->config.gateway6, &two->config.gateway6, sizeof(one->config.gateway6));
+	assert_memory_equal(&one->config.router6, &two->config.router6, sizeof(one->config.router6));
 	assert_memory_equal(one->config.guest_mac, two->config.guest_mac, 6);
 	assert_string_equal(two->config.ifname, "net1");
 	assert_string_equal(two->netns_source, "/run/netns/a \"b\"");

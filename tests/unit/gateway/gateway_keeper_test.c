@@ -259,10 +259,10 @@ attach_of(const char *name, int64_t id)
 	snprintf(attach.name, sizeof(attach.name), "%s", name);
 	memcpy(attach.ifname, config.ifname, sizeof(attach.ifname));
 	attach.guest4 = config.guest4;
-	attach.gateway4 = config.gateway4;
+	attach.router4 = config.router4;
 	attach.bits4 = config.bits4;
 	attach.guest6 = config.guest6;
-	attach.gateway6 = config.gateway6;
+	attach.router6 = config.router6;
 	attach.bits6 = config.bits6;
 	return attach;
 }

@@ -211,7 +211,7 @@ case_E_32_ipv6_off(void **state)
 
 	(void)state;
 	memset(&config.guest6, 0, sizeof(config.guest6));
-	memset(&config.gateway6, 0, sizeof(config.gateway6));
+	memset(&config.router6, 0, sizeof(config.router6));
 	tap = fixture_attach(&config);
 	assert_sysctl(tap_netns_fd(tap), "ipv6/conf/tap0/disable_ipv6", "1");
 	text = fixture_run(tap_netns_fd(tap), "ip -6 addr; nft list ruleset");
@@ -322,7 +322,7 @@ case_E_31_same_addresses_in_two(void **state)
 
 	(void)state;
 	assert_memory_equal(tap_config(tap_a)->guest_mac, tap_config(tap_b)->guest_mac, 6);
-	assert_memory_equal(tap_gateway_mac(tap_a), tap_gateway_mac(tap_b), 6);
+	assert_memory_equal(tap_router_mac(tap_a), tap_router_mac(tap_b), 6);
 	tap_detach(tap_a, false);
 	tap_detach(tap_b, false);
 }

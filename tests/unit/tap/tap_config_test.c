@@ -116,7 +116,7 @@ test_subnets(void **state)
 		struct tap_config config = fixture_config("x");
 
 		config.guest4 = fixture_addr(rows[i].guest);
-		config.gateway4 = fixture_addr(rows[i].gateway);
+		config.router4 = fixture_addr(rows[i].gateway);
 		config.bits4 = rows[i].bits;
 		if ((check(&config) == 0) != rows[i].good)
 			fail_msg("%s behind %s/%u", rows[i].guest, rows[i].gateway, rows[i].bits);
@@ -146,7 +146,7 @@ test_subnets6(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		config.guest6 = fixture_addr(rows[i].guest);
-		config.gateway6 = fixture_addr(rows[i].gateway);
+		config.router6 = fixture_addr(rows[i].gateway);
 		config.bits6 = rows[i].bits;
 		if ((check(&config) == 0) != rows[i].good)
 			fail_msg("%s behind %s/%u", rows[i].guest, rows[i].gateway, rows[i].bits);
@@ -161,7 +161,7 @@ case_E_32_ipv6_off_is_both_or_none(void **state)
 	(void)state;
 	memset(&config.guest6, 0, sizeof(config.guest6));
 	assert_int_equal(check(&config), -1);
-	memset(&config.gateway6, 0, sizeof(config.gateway6));
+	memset(&config.router6, 0, sizeof(config.router6));
 	assert_int_equal(check(&config), 0);
 }
 

@@ -71,7 +71,7 @@ case_E_02_arp(void **state)
 	frame = arp(1, guest_mac, GUEST4, GATEWAY4);
 	send_frame(&wire, &frame);
 	assert_true(answered(&wire, ETH_P_ARP, 0, &answer));
-	assert_memory_equal(answer.bytes + 22, gateway_mac, 6);
+	assert_memory_equal(answer.bytes + 22, router_mac, 6);
 	frame = arp(1, guest_mac, "0.0.0.0", GATEWAY4); /* a probe */
 	send_frame(&wire, &frame);
 	assert_true(answered(&wire, ETH_P_ARP, 0, &answer));
@@ -291,7 +291,7 @@ case_E_32_ipv6_off_means_off(void **state)
 
 	(void)state;
 	memset(&config.guest6, 0, sizeof(config.guest6));
-	memset(&config.gateway6, 0, sizeof(config.gateway6));
+	memset(&config.router6, 0, sizeof(config.router6));
 	wire.tap = fixture_attach(&config);
 	wire.fd = fixture_open_tap(wire.tap);
 	fixture_sleep_ms(50);

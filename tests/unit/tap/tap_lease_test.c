@@ -148,7 +148,7 @@ test_family_that_is_off(void **state)
 
 	(void)state;
 	memset(&config.guest6, 0, sizeof(config.guest6));
-	memset(&config.gateway6, 0, sizeof(config.gateway6));
+	memset(&config.router6, 0, sizeof(config.router6));
 	tap = fixture_attach(&config);
 	/* A policy and a gateway may speak of IPv6 all the same. */
 	assert_ok(tap_lease_add(tap, both, 2, 60, &err), err);

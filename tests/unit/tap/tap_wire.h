@@ -21,7 +21,7 @@
 #define ACK 0x10
 #define URG 0x20
 
-static const uint8_t guest_mac[6] = {0x06, 0x00, 172, 16, 0, 2}, gateway_mac[6] = {0x06, 0x01, 172, 16, 0, 1};
+static const uint8_t guest_mac[6] = {0x06, 0x00, 172, 16, 0, 2}, router_mac[6] = {0x06, 0x01, 172, 16, 0, 1};
 
 struct wire {
 	struct tap *tap;
@@ -94,7 +94,7 @@ ether(uint16_t type)
 {
 	struct frame frame = {.len = 0};
 
-	put(&frame, gateway_mac, 6);
+	put(&frame, router_mac, 6);
 	put(&frame, guest_mac, 6);
 	put16(&frame, type);
 	return frame;
