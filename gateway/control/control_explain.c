@@ -7,12 +7,10 @@
  */
 #include "gateway/control/control_explain.h"
 
-#include "gateway/control/control_hint.h"
+#include "base/clock.h"
 #include "gateway/control/control_json.h"
 #include "gateway/control/control_sandbox.h"
 #include "gateway/control/control_show.h"
-
-#include "base/clock.h"
 
 #include <netinet/in.h>
 #include <stdarg.h>
@@ -21,6 +19,10 @@
 #include <string.h>
 
 #define EXPLAIN_TARGET_MAX 512
+/* Two rules' worth of text and a sentence. */
+#define EXPLAIN_HINT_MAX (2 * RULE_TEXT_MAX)
+/* Ports that a hint names; then "and more". */
+#define HINT_PORTS_MAX 8
 
 /* The job's own. */
 struct explain_job {
@@ -195,6 +197,84 @@ explain_trace(struct explain *explain, const struct verdict_case *what, const st
 		explain_proof(explain, judgement->name.text);
 }
 
+/* -- hints --------------------------------------------------------------------------------------------------------- */
+
+/* The name is right, the port is not. */
+static bool
+hint_ports(const struct snapshot *snapshot, const struct name *name, int64_t now_us, char ret_text[EXPLAIN_HINT_MAX])
+{
+	struct proto_port ports[HINT_PORTS_MAX + 1];
+	size_t count = snapshot_host_ports(snapshot, name, ports, HINT_PORTS_MAX + 1, now_us), len;
+
+	if (count == 0)
+		return false;
+	len = (size_t)snprintf(ret_text, EXPLAIN_HINT_MAX, "of %s these ports are allowed: ", name->text);
+	for (size_t i = 0; i < count && i < HINT_PORTS_MAX; i++)
+		len += (size_t)snprintf(ret_text + len, EXPLAIN_HINT_MAX - len, "%s%u%s", i == 0 ? "" : ", ",
+		    ports[i].port, ports[i].proto == IPPROTO_UDP ? "/udp" : "");
+	if (count > HINT_PORTS_MAX)
+		snprintf(ret_text + len, EXPLAIN_HINT_MAX - len, " and more");
+	return true;
+}
+
+/* The rule that lets a name be resolved, SNAPSHOT_NO_RULE if none does. */
+static uint32_t
+hint_rule(const struct snapshot *snapshot, const char *text, size_t len, int64_t now_us)
+{
+	struct decision decision;
+	struct name name;
+
+	if (name_canonical(text, len, &name) != NAME_OK)
+		return SNAPSHOT_NO_RULE;
+	decision = snapshot_decide_dns(snapshot, &name, now_us);
+	return decision.verdict == VERDICT_ALLOWED ? decision.rule : SNAPSHOT_NO_RULE;
+}
+
+/* Names below it are allowed, as by "*.example.com". */
+static bool
+hint_below(const struct snapshot *snapshot, const struct name *name, int64_t now_us, char ret_text[EXPLAIN_HINT_MAX])
+{
+	char below[NAME_TEXT_MAX + sizeof("x.")];
+	int len = snprintf(below, sizeof(below), "x.%s", name->text);
+	uint32_t rule = hint_rule(snapshot, below, (size_t)len, now_us);
+
+	if (rule == SNAPSHOT_NO_RULE)
+		return false;
+	snprintf(ret_text, EXPLAIN_HINT_MAX, "%s (%s) is about names below %s, not about itself",
+	    snapshot_rule_text(snapshot, rule), snapshot_rule_origin(snapshot, rule), name->text);
+	return true;
+}
+
+/* A name above it is allowed, and that one alone. */
+static bool
+hint_above(const struct snapshot *snapshot, const struct name *name, int64_t now_us, char ret_text[EXPLAIN_HINT_MAX])
+{
+	for (const char *dot = strchr(name->text, '.'); dot != NULL; dot = strchr(dot + 1, '.')) {
+		uint32_t rule = hint_rule(snapshot, dot + 1, strlen(dot + 1), now_us);
+
+		if (rule == SNAPSHOT_NO_RULE)
+			continue;
+		snprintf(ret_text, EXPLAIN_HINT_MAX, "%s (%s) is about %s alone, not about names below it",
+		    snapshot_rule_text(snapshot, rule), snapshot_rule_origin(snapshot, rule), dot + 1);
+		return true;
+	}
+	return false;
+}
+
+/* What a refused name just misses; "" when nothing comes near. Most often a policy says nearly the right thing. */
+static const char *
+hint_for(const struct snapshot *snapshot, const struct name *name, uint8_t proto, uint16_t port, int64_t now_us,
+    char ret_text[EXPLAIN_HINT_MAX])
+{
+	ret_text[0] = '\0';
+	if (snapshot_decide_host(snapshot, name, proto, port, now_us).out_of_bounds)
+		snprintf(ret_text, EXPLAIN_HINT_MAX,
+		    "a rule allows it, but the organisation's policy does not allow it too");
+	else if (!hint_ports(snapshot, name, now_us, ret_text) && !hint_below(snapshot, name, now_us, ret_text))
+		hint_above(snapshot, name, now_us, ret_text);
+	return ret_text;
+}
+
 /* -- facts --------------------------------------------------------------------------------------------------------- */
 
 /* A walk over what the gateway said of one address. */
@@ -299,7 +379,7 @@ explain_by_name(struct explain *explain)
 	const struct control_target *target = explain->target;
 	const struct never_name *never;
 	struct judgement judgement;
-	char text[CONTROL_HINT_MAX];
+	char text[EXPLAIN_HINT_MAX];
 
 	if (target->name_error != NAME_OK) {
 		explain_step(explain, "name", "denied", "this %s", name_error_text(target->name_error));
@@ -321,7 +401,7 @@ explain_by_name(struct explain *explain)
 		explain_proof(explain, judgement.name.text);
 	/* A refusal for want of a rule: is there one that nearly fits? */
 	if (judgement.reason == REASON_NO_RULE &&
-	    control_hint(facts->policy, &target->name, target->proto, target->port, facts->now_us, text)[0] != '\0')
+	    hint_for(facts->policy, &target->name, target->proto, target->port, facts->now_us, text)[0] != '\0')
 		explain_step(explain, "hint", "info", "%s", text);
 	return judgement;
 }
@@ -340,6 +420,62 @@ control_explain(const struct control_explain_facts *facts, const struct control_
 	judgement = target->is_addr ? explain_judge(&explain, &target->addr) : explain_by_name(&explain);
 	*ret_steps = explain.steps;
 	return judgement;
+}
+
+/* -- the target ---------------------------------------------------------------------------------------------------- */
+
+static bool
+target_port(const char *text, size_t len, uint16_t *ret_port)
+{
+	unsigned int port = 0;
+
+	if (len == 0 || len > 5)
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return false;
+		port = port * 10 + (unsigned int)(text[i] - '0');
+	}
+	if (port < 1 || port > 65535)
+		return false;
+	*ret_port = (uint16_t)port;
+	return true;
+}
+
+int
+control_explain_parse_target(const char *text, struct control_target *ret_target, struct error *err)
+{
+	struct control_target target = {.port = CONTROL_TARGET_PORT, .proto = IPPROTO_TCP};
+	size_t len = strlen(text), rest;
+	const char *end;
+
+	if (len > 4 && (strcmp(text + len - 4, "/udp") == 0 || strcmp(text + len - 4, "/tcp") == 0)) {
+		target.proto = text[len - 3] == 'u' ? IPPROTO_UDP : IPPROTO_TCP;
+		len -= 4;
+	}
+	if (len == 0)
+		return error_set(err, ERROR_USAGE, "the target is empty; name a host, such as example.com:443");
+	if (text[0] == '[') { /* "[v6]" or "[v6]:port" */
+		end = memchr(text, ']', len);
+		rest = end == NULL ? 0 : len - (size_t)(end - text) - 1;
+		target.is_addr = true;
+		if (end == NULL || !addr_parse(text + 1, (size_t)(end - text) - 1, &target.addr) ||
+		    (rest > 0 && (end[1] != ':' || !target_port(end + 2, rest - 1, &target.port))))
+			return error_set(err, ERROR_USAGE, "the target must look like [2600::1]:443");
+		*ret_target = target;
+		return 0;
+	}
+	end = memrchr(text, ':', len);
+	if (end != NULL && memchr(text, ':', (size_t)(end - text)) == NULL) {
+		if (!target_port(end + 1, len - (size_t)(end - text) - 1, &target.port))
+			return error_set(err, ERROR_USAGE, "the port must be a number from 1 to 65535");
+		len = (size_t)(end - text);
+	}
+	target.is_addr = addr_parse(text, len, &target.addr);
+	if (!target.is_addr)
+		target.name_error = name_from_user(text, len, &target.name);
+	*ret_target = target;
+	return 0;
 }
 
 /* -- the job ------------------------------------------------------------------------------------------------------- */
@@ -394,7 +530,7 @@ explain_read(struct control_job *job, struct explain_job *explain, struct error 
 	if (control_json_fields(job->body, fields, 1, err) < 0 ||
 	    control_json_text(target, "target", explain->text, sizeof(explain->text), err) < 0)
 		return -1;
-	return control_target_parse(explain->text, &explain->target, err);
+	return control_explain_parse_target(explain->text, &explain->target, err);
 }
 
 void

@@ -3,7 +3,7 @@
  * comes back the same after it was stored. */
 #include "gateway/control/control_config.h"
 #include "gateway/control/control_edits.h"
-#include "gateway/control/control_target.h"
+#include "gateway/control/control_explain.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +83,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		fuzz_edits(text, len - 1);
 		break;
 	default:
-		control_target_parse(text, &target, &err);
+		control_explain_parse_target(text, &target, &err);
 		break;
 	}
 	free(text);

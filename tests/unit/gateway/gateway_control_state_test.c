@@ -4,7 +4,7 @@
 #include "gateway/control/control_edits.h"
 #include "gateway/control/control_sandbox.h"
 #include "gateway/control/control_state.h"
-#include "gateway/control/control_target.h"
+#include "gateway/control/control_explain.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -336,7 +336,7 @@ targets_are_read(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		assert_int_equal(control_target_parse(rows[i].text, &target, &err), rows[i].rc);
+		assert_int_equal(control_explain_parse_target(rows[i].text, &target, &err), rows[i].rc);
 		if (rows[i].rc < 0)
 			continue;
 		assert_int_equal(target.is_addr, rows[i].is_addr);
