@@ -5,6 +5,7 @@
 #include "audit/store/schema.h"
 
 #include <errno.h>
+#include <sqlite3.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

@@ -7,12 +7,13 @@
 #include "base/error.h"
 
 #include <limits.h>
-#include <sqlite3.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 
+struct sqlite3;
+
 struct open_file {
-	sqlite3 *db; /* owned */
+	struct sqlite3 *db; /* owned */
 	char path[PATH_MAX];
 	struct stat file; /* as opened */
 	bool immutable;   /* read without locks: nothing changes it */

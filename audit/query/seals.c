@@ -2,7 +2,7 @@
 #include "audit/query/seals.h"
 
 #include "audit/query/open.h"
-#include "audit/seal/seal_table.h"
+#include "audit/store/seal_table.h"
 #include "audit/store/schema.h"
 
 #include <errno.h>
@@ -60,33 +60,29 @@ seals_read(struct seals *seals, void (*handler)(const struct seal *seal, const c
 {
 	struct open_file *file = &seals->file;
 	char log_id[SEAL_LOG_ID_MAX];
-	sqlite3_stmt *next;
+	struct rows next;
 	struct seal seal;
 	bool whole;
-	int rc;
 
 	if (open_is_stale(file) && seals_reopen(seals, err) < 0)
 		return -1;
-	rc = seal_table_log_id(file->db, log_id);
-	if (rc == SQLITE_OK)
-		rc = seal_table_prepare(file->db, &next);
-	if (rc == SQLITE_CORRUPT)
-		return error_set(err, ERROR_CORRUPT, "%s has lost its log_id", file->path);
-	if (rc != SQLITE_OK)
+	if (seal_table_log_id(file->db, log_id) != 0)
 		return schema_error(err, file->db, file->path);
-	while ((rc = seal_table_next(next, seals->after, &seal, &whole)) == SQLITE_ROW) {
+	if (log_id[0] == '\0')
+		return error_set(err, ERROR_CORRUPT, "%s has lost its log_id", file->path);
+	seal_table_prepare(&next, file->db, file->path, err);
+	while (seal_table_next(&next, seals->after, &seal, &whole)) {
 		seals->after = seal.n;
 		if (whole)
 			handler(&seal, log_id, context);
 	}
-	sqlite3_finalize(next);
-	return rc == SQLITE_DONE ? 0 : schema_error(err, file->db, file->path);
+	return rows_finish(&next);
 }
 
 int
 seals_keys(struct seals *seals, struct seal_key *ret_keys, size_t max, size_t *ret_count, struct error *err)
 {
-	if (seal_table_keys(seals->file.db, ret_keys, max, ret_count) != SQLITE_OK)
+	if (seal_table_keys(seals->file.db, ret_keys, max, ret_count) != 0)
 		return schema_error(err, seals->file.db, seals->file.path);
 	return *ret_count > 0 ? 0 : error_set(err, ERROR_NOT_FOUND, "%s has no seals yet", seals->file.path);
 }

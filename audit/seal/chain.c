@@ -4,7 +4,6 @@
 #include "audit/store/schema.h"
 
 #include <openssl/evp.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,45 +106,31 @@ chain_begin(struct chain *chain, const char *log_id, uint8_t ret_head[CHAIN_DIGE
 	chain_end(chain, ret_head);
 }
 
-/* One byte of type, then a number, or a length and bytes. */
-static bool
-chain_put_column(struct chain *chain, sqlite3_stmt *stmt, int column)
-{
-	int type = sqlite3_column_type(stmt, column);
-	uint8_t tag = (uint8_t)type;
-	const void *bytes;
-	int len;
-
-	chain_put(chain, &tag, 1);
-	switch (type) {
-	case SQLITE_NULL:
-		return true;
-	case SQLITE_INTEGER:
-		chain_put_number(chain, sqlite3_column_int64(stmt, column));
-		return true;
-	default: /* text, blob; a float, which no column of ours has, as text */
-		bytes = type == SQLITE_BLOB ? sqlite3_column_blob(stmt, column)
-					    : (const void *)sqlite3_column_text(stmt, column);
-		len = sqlite3_column_bytes(stmt, column);
-		chain_put_number(chain, len);
-		if (bytes != NULL)
-			chain_put(chain, bytes, (size_t)len);
-		return bytes != NULL || len == 0;
-	}
-}
-
 int
-chain_digest(struct chain *chain, sqlite3_stmt *stmt, uint8_t ret_digest[CHAIN_DIGEST])
+chain_digest(struct chain *chain, struct rows *row, uint8_t ret_digest[CHAIN_DIGEST])
 {
-	int columns = sqlite3_column_count(stmt);
-	bool whole = true;
+	int columns = rows_count(row);
 
 	chain_start(chain);
 	chain_put_number(chain, columns);
-	for (int i = 0; i < columns; i++)
-		whole &= chain_put_column(chain, stmt, i);
+	/* One byte of type, then a number, or a length and bytes; a float, which no column of ours has, as text. */
+	for (int i = 0; i < columns; i++) {
+		enum rows_type type = rows_type(row, i);
+		uint8_t tag = (uint8_t)type;
+		const char *bytes;
+		size_t len;
+
+		chain_put(chain, &tag, 1);
+		if (type == ROWS_INTEGER)
+			chain_put_number(chain, rows_integer(row, i));
+		if (type == ROWS_INTEGER || type == ROWS_NULL)
+			continue;
+		bytes = rows_text(row, i, &len);
+		chain_put_number(chain, (int64_t)len);
+		chain_put(chain, bytes, len);
+	}
 	chain_end(chain, ret_digest);
-	return whole ? SQLITE_OK : SQLITE_NOMEM;
+	return row->code;
 }
 
 void

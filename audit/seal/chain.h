@@ -5,7 +5,8 @@
 #ifndef POSTERN_AUDIT_CHAIN_H
 #define POSTERN_AUDIT_CHAIN_H
 
-#include <sqlite3.h>
+#include "audit/store/rows.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,9 +34,9 @@ void chain_free(struct chain *chain); /* accepts NULL */
 /* Where the chain of a database begins: a digest of its log_id. */
 void chain_begin(struct chain *chain, const char *log_id, uint8_t ret_head[CHAIN_DIGEST]);
 
-/* Digest of a row that stmt stands on, all of whose columns are chain_table_columns. Each column counts with its type
- * and length; so no two rows that differ have the same bytes. Returns 0, or SQLITE_NOMEM. */
-int chain_digest(struct chain *chain, sqlite3_stmt *stmt, uint8_t ret_digest[CHAIN_DIGEST]);
+/* Digest of the current row, whose columns are chain_table_columns. Each column counts with its type and length, so no
+ * two different rows have the same bytes. Returns row->code: 0, or SQLITE_NOMEM. */
+int chain_digest(struct chain *chain, struct rows *row, uint8_t ret_digest[CHAIN_DIGEST]);
 
 /* Make of the head before a link the head after it. */
 void chain_advance(struct chain *chain, uint8_t head[CHAIN_DIGEST], const struct chain_link *link);

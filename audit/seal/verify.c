@@ -20,7 +20,7 @@
 #include "audit/store/prune.h"
 #include "audit/store/schema.h"
 #include "audit/store/schema_check.h"
-#include "audit/seal/seal_table.h"
+#include "audit/store/seal_table.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -69,35 +69,33 @@ verify_find(struct verify *v, enum verify_fault fault, unsigned int table, int64
 }
 
 int
-verify_fail(struct verify *v, int rc)
+verify_fail(struct verify *v)
 {
-	if ((rc & 0xff) == SQLITE_NOMEM)
-		return error_sys(v->err, ENOMEM, "%s", v->file.path);
 	return schema_error(v->err, v->file.db, v->file.path);
 }
 
 int
-verify_prepare(struct verify *v, const char *sql, sqlite3_stmt **ret_stmt)
+verify_fail_memory(struct verify *v)
 {
-	int rc = sqlite3_prepare_v2(v->file.db, sql, -1, ret_stmt, NULL);
+	return error_sys(v->err, ENOMEM, "%s", v->file.path);
+}
 
-	return rc == SQLITE_OK ? 0 : verify_fail(v, rc);
+void
+verify_prepare(struct verify *v, struct rows *ret_rows, const char *sql)
+{
+	rows_prepare(ret_rows, v->file.db, sql, v->file.path, v->err);
 }
 
 int
 verify_begin(struct verify *v)
 {
-	int rc = sqlite3_exec(v->file.db, "BEGIN", NULL, NULL, NULL);
-
-	return rc == SQLITE_OK ? 0 : verify_fail(v, rc);
+	return schema_exec(v->file.db, "BEGIN", v->file.path, v->err);
 }
 
 int
 verify_end(struct verify *v)
 {
-	int rc = sqlite3_exec(v->file.db, "COMMIT", NULL, NULL, NULL);
-
-	return rc == SQLITE_OK ? 0 : verify_fail(v, rc);
+	return schema_exec(v->file.db, "COMMIT", v->file.path, v->err);
 }
 
 void
@@ -115,8 +113,8 @@ verify_pruning(struct verify *v)
 	bool told;
 	int rc = prune_told(v->file.db, &through, &told);
 
-	if (rc != SQLITE_OK)
-		return verify_fail(v, rc);
+	if (rc != 0)
+		return verify_fail(v);
 	if (!told && through != v->pruned_told)
 		verify_find(v, VERIFY_REMOVED, 0, 0, 1, through,
 		    "everything up to number %lld was dropped, and no event says that retention did it",
@@ -128,17 +126,13 @@ verify_pruning(struct verify *v)
 int
 verify_integer(struct verify *v, const char *sql, int64_t a, int64_t b, int64_t *ret_value)
 {
-	sqlite3_stmt *stmt;
-	int rc;
+	struct rows rows;
 
-	if (verify_prepare(v, sql, &stmt) < 0)
-		return -1;
-	sqlite3_bind_int64(stmt, 1, a);
-	sqlite3_bind_int64(stmt, 2, b);
-	rc = sqlite3_step(stmt);
-	*ret_value = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
-	sqlite3_finalize(stmt);
-	return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : verify_fail(v, rc);
+	verify_prepare(v, &rows, sql);
+	rows_set_named(&rows, "?1", a);
+	rows_set_named(&rows, "?2", b);
+	*ret_value = rows_next(&rows) ? rows_integer(&rows, 0) : 0;
+	return rows_finish(&rows);
 }
 
 /* How far this run goes, and about how much there is to do: links from the beginning of the run on, and all rows; there
@@ -169,10 +163,9 @@ verify_find_beginning(struct verify *v)
 	    "?1), 9223372036854775807) AND last_seq > ?2";
 	static const char by_seq[] = "SELECT max(n) FROM seals WHERE last_seq < ?1 AND last_seq > ?2";
 	const struct verify_options *options = v->options;
-	sqlite3_stmt *next;
+	struct rows next;
 	int64_t n = 0;
-	bool whole;
-	int rc;
+	bool whole = false;
 
 	if (options->since_us != 0 && verify_integer(v, by_time, options->since_us, v->result->pruned_through, &n) < 0)
 		return -1;
@@ -180,12 +173,10 @@ verify_find_beginning(struct verify *v)
 		return -1;
 	if (n <= 0)
 		return 0;
-	rc = seal_table_prepare(v->file.db, &next);
-	if (rc == SQLITE_OK)
-		rc = seal_table_next(next, n - 1, &v->from, &whole);
-	sqlite3_finalize(next);
-	if (rc != SQLITE_ROW)
-		return verify_fail(v, rc);
+	seal_table_prepare(&next, v->file.db, v->file.path, v->err);
+	seal_table_next(&next, n - 1, &v->from, &whole);
+	if (rows_finish(&next) < 0)
+		return -1;
 	/* From a seal that proves nothing nothing can begin. */
 	if (!whole || !verify_seal_counts(v, &v->from))
 		v->from = (struct seal){.n = 0};
@@ -204,26 +195,25 @@ verify_load_keys(struct verify *v)
 		return 0;
 	rc = seal_table_keys(v->file.db, v->own_keys, VERIFY_KEYS_MAX, &v->key_count);
 	v->keys = v->own_keys;
-	return rc == SQLITE_OK ? 0 : verify_fail(v, rc);
+	return rc == 0 ? 0 : verify_fail(v);
 }
 
 static int
 verify_check_sandbox(struct verify *v)
 {
-	sqlite3_stmt *stmt;
-	int rc;
+	struct rows rows;
+	bool found;
 
 	if (v->options->sandbox == NULL)
 		return 0;
-	if (verify_prepare(v, "SELECT 1 FROM sandboxes WHERE name = ?1 LIMIT 1", &stmt) < 0)
+	verify_prepare(v, &rows, "SELECT 1 FROM sandboxes WHERE name = ?1 LIMIT 1");
+	rows_set_text(&rows, 1, v->options->sandbox);
+	found = rows_next(&rows);
+	if (rows_finish(&rows) < 0)
 		return -1;
-	sqlite3_bind_text(stmt, 1, v->options->sandbox, -1, SQLITE_STATIC);
-	rc = sqlite3_step(stmt);
-	sqlite3_finalize(stmt);
-	if (rc == SQLITE_DONE)
-		return error_set(
-		    v->err, ERROR_NOT_FOUND, "%s: no sandbox in this log had that name", v->options->sandbox);
-	return rc == SQLITE_ROW ? 0 : verify_fail(v, rc);
+	return found
+	    ? 0
+	    : error_set(v->err, ERROR_NOT_FOUND, "%s: no sandbox in this log had that name", v->options->sandbox);
 }
 
 /* A finding about the file as a whole: any about a record tells more. */
@@ -246,8 +236,8 @@ verify_schema(struct verify *v)
 	if (v->reference == NULL)
 		return -1;
 	rc = schema_check(v->file.db, v->reference, what, &table);
-	if (rc != SQLITE_OK)
-		return verify_fail(v, rc);
+	if (rc != 0)
+		return verify_fail(v);
 	if (what[0] != '\0' && table)
 		return error_set(
 		    v->err, ERROR_CORRUPT, "%s: %s; it cannot be read as an audit log", v->file.path, what);
@@ -255,22 +245,19 @@ verify_schema(struct verify *v)
 	verify_find_in_file(v, what, "what the log is asked may be answered wrong");
 	rc = schema_check_words(v->file.db, v->reference, what);
 	verify_find_in_file(v, what, "views show another word");
-	return rc == SQLITE_OK ? 0 : verify_fail(v, rc);
+	return rc == 0 ? 0 : verify_fail(v);
 }
 
 static int
 verify_start(struct verify *v)
 {
-	int rc;
-
 	if (verify_schema(v) < 0)
 		return -1;
-	rc = seal_table_log_id(v->file.db, v->result->log_id);
-	if (rc == SQLITE_CORRUPT)
+	if (seal_table_log_id(v->file.db, v->result->log_id) != 0)
+		return verify_fail(v);
+	if (v->result->log_id[0] == '\0')
 		return error_set(
 		    v->err, ERROR_CORRUPT, "%s has lost its log_id: nothing in it can be verified", v->file.path);
-	if (rc != SQLITE_OK)
-		return verify_fail(v, rc);
 	if (verify_pruning(v) < 0 || verify_load_keys(v) < 0 || verify_check_sandbox(v) < 0 ||
 	    verify_find_beginning(v) < 0)
 		return -1;
@@ -304,7 +291,7 @@ verify_run(const char *path, const struct verify_options *options, struct verify
 	rc = v.chain == NULL ? error_sys(err, ENOMEM, "%s", path) : verify_all(&v);
 	verify_accounts_free(v.accounts);
 	chain_free(v.chain);
-	sqlite3_close(v.reference);
+	schema_reference_close(v.reference);
 	open_close(&v.file);
 	return rc;
 }

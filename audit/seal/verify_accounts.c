@@ -63,24 +63,24 @@ account_compare(const void *a, const void *b)
 }
 
 static void
-account_read(sqlite3_stmt *row, struct account *ret_account)
+account_read(struct rows *row, struct account *ret_account)
 {
 	int column = ACCOUNT_COUNTS;
 
-	*ret_account = (struct account){.id = sqlite3_column_int64(row, 0),
-	    .seq = sqlite3_column_int64(row, 1),
-	    .sandbox = sqlite3_column_int64(row, 2),
-	    .final = sqlite3_column_int64(row, 3) != 0};
+	*ret_account = (struct account){.id = rows_integer(row, 0),
+	    .seq = rows_integer(row, 1),
+	    .sandbox = rows_integer(row, 2),
+	    .final = rows_integer(row, 3) != 0};
 	ret_account->epoch = (uint64_t)ret_account->id >> 31;
 	for (size_t attempt = 0; attempt < RECORD_ATTEMPT_MAX; attempt++) {
-		ret_account->attempts[attempt] = sqlite3_column_int64(row, column++);
+		ret_account->attempts[attempt] = rows_integer(row, column++);
 		for (size_t verdict = 0; verdict < VERDICT_MAX; verdict++)
-			ret_account->recorded[attempt][verdict] = sqlite3_column_int64(row, column++);
+			ret_account->recorded[attempt][verdict] = rows_integer(row, column++);
 	}
 }
 
 static int
-accounts_push(struct verify_accounts *accounts, sqlite3_stmt *row)
+accounts_push(struct verify_accounts *accounts, struct rows *row)
 {
 	struct account *items;
 
@@ -95,22 +95,6 @@ accounts_push(struct verify_accounts *accounts, sqlite3_stmt *row)
 	return 0;
 }
 
-static int
-accounts_read(struct verify *v, struct verify_accounts *accounts, sqlite3_stmt *stmt)
-{
-	int rc;
-
-	if (v->options->sandbox != NULL)
-		sqlite3_bind_text(stmt, 1, v->options->sandbox, -1, SQLITE_STATIC);
-	while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-		if (accounts->count == VERIFY_ACCOUNTS_MAX)
-			v->result->accounts_left_out++;
-		else if (accounts_push(accounts, stmt) < 0)
-			return verify_fail(v, SQLITE_NOMEM);
-	}
-	return rc == SQLITE_DONE ? 0 : verify_fail(v, rc);
-}
-
 struct verify_accounts *
 verify_accounts_load(struct verify *v)
 {
@@ -121,19 +105,22 @@ verify_accounts_load(struct verify *v)
 	    "queries_failed, packets, packets_allowed, packets_denied, packets_limited, packets_failed FROM accounts "
 	    "WHERE ?1 IS NULL OR sandbox_id IN (SELECT id FROM sandboxes WHERE name = ?1) ORDER BY id DESC";
 	struct verify_accounts *accounts = calloc(1, sizeof(*accounts));
-	sqlite3_stmt *stmt;
-	int rc;
+	struct rows rows;
+	int rc = 0;
 
 	if (accounts == NULL) {
-		verify_fail(v, SQLITE_NOMEM);
+		verify_fail_memory(v);
 		return NULL;
 	}
-	rc = verify_prepare(v, sql, &stmt);
-	if (rc == 0) {
-		rc = accounts_read(v, accounts, stmt);
-		sqlite3_finalize(stmt);
+	verify_prepare(v, &rows, sql);
+	rows_set_text(&rows, 1, v->options->sandbox);
+	while (rc == 0 && rows_next(&rows)) {
+		if (accounts->count == VERIFY_ACCOUNTS_MAX)
+			v->result->accounts_left_out++;
+		else if (accounts_push(accounts, &rows) < 0)
+			rc = verify_fail_memory(v);
 	}
-	if (rc < 0) {
+	if (rows_finish(&rows) < 0 || rc < 0) {
 		verify_accounts_free(accounts);
 		return NULL;
 	}

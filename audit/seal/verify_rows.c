@@ -5,6 +5,8 @@
 #include "audit/store/schema_check.h"
 
 #include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 /* Columns behind those of row, link and indexes: whatever the table's step needs. */
 static const char *const rows_columns[] = {
@@ -41,13 +43,13 @@ rows_is_gap(int64_t kind, const char *detail)
 }
 
 static void
-rows_event(struct verify *v, sqlite3_stmt *row)
+rows_event(struct verify *v, struct rows *row)
 {
-	const char *detail = (const char *)sqlite3_column_text(row, ROWS_OWN + 2);
-	int64_t kind = sqlite3_column_int64(row, ROWS_OWN);
-	struct verify_gap gap = {.ts_us = sqlite3_column_int64(row, ROWS_OWN + 1), .kind = (unsigned int)kind};
+	int64_t kind = rows_integer(row, ROWS_OWN);
+	struct verify_gap gap = {.ts_us = rows_integer(row, ROWS_OWN + 1),
+	    .kind = (unsigned int)kind,
+	    .detail = rows_text(row, ROWS_OWN + 2, NULL)};
 
-	gap.detail = detail == NULL ? "" : detail;
 	if (!rows_is_gap(kind, gap.detail))
 		return;
 	v->result->gaps++;
@@ -56,24 +58,23 @@ rows_event(struct verify *v, sqlite3_stmt *row)
 }
 
 static void
-rows_attempt(struct verify *v, sqlite3_stmt *row, enum record_attempt attempt)
+rows_attempt(struct verify *v, struct rows *row, enum record_attempt attempt)
 {
-	int64_t verdict = sqlite3_column_int64(row, ROWS_OWN + 1);
+	int64_t verdict = rows_integer(row, ROWS_OWN + 1);
 
 	/* A verdict that is none belongs to no sum; that the row was changed is known already. */
 	if (verdict >= 0 && verdict < VERDICT_MAX)
-		verify_accounts_add(v->accounts, attempt, sqlite3_column_int64(row, ROWS_OWN),
-		    sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1), (unsigned int)verdict,
-		    sqlite3_column_int64(row, ROWS_OWN + 2));
+		verify_accounts_add(v->accounts, attempt, rows_integer(row, ROWS_OWN), rows_integer(row, 0),
+		    rows_integer(row, 1), (unsigned int)verdict, rows_integer(row, ROWS_OWN + 2));
 }
 
 static void
-rows_own(struct verify *v, sqlite3_stmt *row, enum chain_table table)
+rows_own(struct verify *v, struct rows *row, enum chain_table table)
 {
 	switch (table) {
 	case CHAIN_CONNECTIONS:
 		rows_attempt(
-		    v, row, sqlite3_column_int(row, ROWS_OWN + 3) ? RECORD_ATTEMPT_REFUSED : RECORD_ATTEMPT_CONNECTION);
+		    v, row, rows_integer(row, ROWS_OWN + 3) ? RECORD_ATTEMPT_REFUSED : RECORD_ATTEMPT_CONNECTION);
 		break;
 	case CHAIN_DNS:
 		rows_attempt(v, row, RECORD_ATTEMPT_DNS);
@@ -91,11 +92,11 @@ rows_own(struct verify *v, sqlite3_stmt *row, enum chain_table table)
 /* Is the link with the row's number about the row? Links that were not walked vouch for nothing: before 1 there are
  * none, and up to pruned_through none any more. */
 static void
-rows_check_number(struct verify *v, sqlite3_stmt *row, unsigned int table)
+rows_check_number(struct verify *v, struct rows *row, unsigned int table)
 {
-	int64_t id = sqlite3_column_int64(row, 0), seq = sqlite3_column_int64(row, 1);
-	int64_t link_table = sqlite3_column_int64(row, 2), link_id = sqlite3_column_int64(row, 3);
-	bool linked = sqlite3_column_type(row, 2) != SQLITE_NULL;
+	int64_t id = rows_integer(row, 0), seq = rows_integer(row, 1);
+	int64_t link_table = rows_integer(row, 2), link_id = rows_integer(row, 3);
+	bool linked = rows_type(row, 2) != ROWS_NULL;
 
 	if (v->from.n > 0 && seq > 0 && seq <= v->from.last_seq)
 		return;
@@ -115,36 +116,33 @@ rows_check_number(struct verify *v, sqlite3_stmt *row, unsigned int table)
 }
 
 static void
-rows_row(struct verify *v, sqlite3_stmt *row, unsigned int table)
+rows_row(struct verify *v, struct rows *row, unsigned int table)
 {
 	v->result->rows[table]++;
 	rows_check_number(v, row, table);
-	if (sqlite3_column_int(row, ROWS_INDEXED) == 0)
-		verify_find(v, VERIFY_CHANGED, table, sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1), 0,
+	if (rows_integer(row, ROWS_INDEXED) == 0)
+		verify_find(v, VERIFY_CHANGED, table, rows_integer(row, 0), rows_integer(row, 1), 0,
 		    "is left out of an index: a question to the log may not find it");
 	rows_own(v, row, (enum chain_table)table);
 }
 
 /* Rows from id *next on. 1: there are more, from *next; 0: done; -1. */
 static int
-rows_page(struct verify *v, sqlite3_stmt *rows, unsigned int table, int64_t *next)
+rows_page(struct verify *v, struct rows *rows, unsigned int table, int64_t *next)
 {
 	int64_t id = *next;
-	int count = 0, rc;
+	int count = 0;
 
 	if (verify_begin(v) < 0)
 		return -1;
-	sqlite3_bind_int64(rows, 1, *next);
-	sqlite3_bind_int(rows, 2, VERIFY_PAGE);
-	while ((rc = sqlite3_step(rows)) == SQLITE_ROW) {
-		id = sqlite3_column_int64(rows, 0);
+	rows_set_integer(rows, 1, *next);
+	rows_set_integer(rows, 2, VERIFY_PAGE);
+	for (; rows_next(rows); count++) {
+		id = rows_integer(rows, 0);
 		rows_row(v, rows, table);
-		count++;
 	}
-	if (rc != SQLITE_DONE)
-		verify_fail(v, rc);
-	sqlite3_reset(rows);
-	if (verify_end(v) < 0 || rc != SQLITE_DONE)
+	rows_again(rows);
+	if (rows->code != 0 || verify_end(v) < 0)
 		return -1;
 	verify_progress(v, (uint64_t)count);
 	if (count < VERIFY_PAGE || id == INT64_MAX)
@@ -154,41 +152,36 @@ rows_page(struct verify *v, sqlite3_stmt *rows, unsigned int table, int64_t *nex
 }
 
 static int
-rows_prepare(struct verify *v, unsigned int table, sqlite3_stmt **ret_rows)
-{
-	sqlite3_str *sql = sqlite3_str_new(v->file.db);
-	char *text;
-	int rc = SQLITE_OK;
-
-	sqlite3_str_appendall(sql, "SELECT t.id, t.seq, c.tbl, c.id, ");
-	if (v->schema_ours)
-		rc = schema_append_index_probe(v->reference, chain_table_name(table), sql);
-	else
-		sqlite3_str_appendall(sql, "1");
-	sqlite3_str_appendf(sql,
-	    ", %s FROM %s t NOT INDEXED LEFT JOIN chain c ON c.seq = t.seq WHERE t.id >= ?1 ORDER BY t.id LIMIT ?2",
-	    rows_columns[table], chain_table_name(table));
-	text = sqlite3_str_finish(sql);
-	if (rc == SQLITE_OK)
-		rc = text == NULL ? SQLITE_NOMEM : sqlite3_prepare_v2(v->file.db, text, -1, ret_rows, NULL);
-	sqlite3_free(text);
-	return rc == SQLITE_OK ? 0 : verify_fail(v, rc);
-}
-
-static int
 rows_table(struct verify *v, unsigned int table)
 {
-	sqlite3_stmt *rows;
+	const char *name = chain_table_name(table);
+	struct rows rows;
 	int64_t next = INT64_MIN;
-	int rc;
+	char *text = NULL;
+	size_t size;
+	FILE *sql = open_memstream(&text, &size);
+	int rc = 0;
 
-	if (rows_prepare(v, table, &rows) < 0)
-		return -1;
+	if (sql == NULL)
+		return verify_fail_memory(v);
+	fputs("SELECT t.id, t.seq, c.tbl, c.id, ", sql);
+	if (v->schema_ours)
+		rc = schema_check_index_probe(v->reference, name, sql);
+	else
+		fputs("1", sql);
+	fprintf(sql,
+	    ", %s FROM %s t NOT INDEXED LEFT JOIN chain c ON c.seq = t.seq WHERE t.id >= ?1 ORDER BY t.id LIMIT ?2",
+	    rows_columns[table], name);
+	if (fclose(sql) != 0 || rc != 0) {
+		free(text);
+		return verify_fail_memory(v);
+	}
+	verify_prepare(v, &rows, text);
+	free(text);
 	do
-		rc = rows_page(v, rows, table, &next);
+		rc = rows_page(v, &rows, table, &next);
 	while (rc > 0);
-	sqlite3_finalize(rows);
-	return rc;
+	return rows_finish(&rows) < 0 ? -1 : rc;
 }
 
 int

@@ -2,7 +2,7 @@
 /* What makes a seal count: the keys, and the seals that were taken elsewhere. */
 #include "audit/seal/verify_steps.h"
 
-#include "audit/seal/seal_table.h"
+#include "audit/store/seal_table.h"
 
 #include <string.h>
 
@@ -49,12 +49,11 @@ verify_note_missing(struct verify *v, const struct seal *seal, int64_t newest)
 }
 
 static int
-verify_note(struct verify *v, sqlite3_stmt *next, const struct verify_note *note, int64_t newest)
+verify_note(struct verify *v, struct rows *next, const struct verify_note *note, int64_t newest)
 {
 	const struct seal *seal = &note->seal;
 	struct seal here;
-	bool whole;
-	int rc;
+	bool whole, found;
 
 	if (strcmp(note->log_id, v->result->log_id) != 0) {
 		v->result->notes_of_others++;
@@ -63,10 +62,10 @@ verify_note(struct verify *v, sqlite3_stmt *next, const struct verify_note *note
 	/* One that anybody may have made proves nothing; verify_seal_signed says so. */
 	if (!verify_seal_signed(v, seal))
 		return 0;
-	rc = seal->n < 1 ? SQLITE_DONE : seal_table_next(next, seal->n - 1, &here, &whole);
-	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-		return verify_fail(v, rc);
-	if (rc == SQLITE_DONE || here.n != seal->n)
+	found = seal->n >= 1 && seal_table_next(next, seal->n - 1, &here, &whole);
+	if (next->code != 0)
+		return -1;
+	if (!found || here.n != seal->n)
 		verify_note_missing(v, seal, newest);
 	else if (!whole || here.last_seq != seal->last_seq || memcmp(here.head, seal->head, CHAIN_DIGEST) != 0)
 		verify_find(v, VERIFY_REWRITTEN, 0, 0, seal->first_seq, seal->last_seq,
@@ -81,22 +80,20 @@ int
 verify_seal_notes(struct verify *v)
 {
 	struct seal newest;
-	sqlite3_stmt *next;
-	int rc;
+	struct rows next;
+	bool whole;
+	int rc = 0;
 
 	if (v->options->note_count == 0)
 		return 0;
 	/* Newer ones than when this run began: the writer went on, and a seal may have been taken since. */
-	rc = seal_table_newest(v->file.db, &newest);
-	if (rc != SQLITE_OK && rc != SQLITE_CORRUPT)
-		return verify_fail(v, rc);
-	rc = seal_table_prepare(v->file.db, &next);
-	if (rc != SQLITE_OK)
-		return verify_fail(v, rc);
-	rc = 0;
+	if (seal_table_newest(v->file.db, &newest, &whole) != 0)
+		return verify_fail(v);
+	seal_table_prepare(&next, v->file.db, v->file.path, v->err);
 	for (size_t i = 0; rc == 0 && i < v->options->note_count; i++)
-		rc = verify_note(v, next, &v->options->notes[i], newest.n);
-	sqlite3_finalize(next);
+		rc = verify_note(v, &next, &v->options->notes[i], newest.n);
+	if (rows_finish(&next) < 0)
+		return -1;
 	if (rc == 0 && v->result->notes_of_others == v->options->note_count)
 		verify_find(v, VERIFY_TRUNCATED, 0, 0, 0, 0,
 		    "all seals that were taken elsewhere are of another log: this one took its place");

@@ -4,8 +4,8 @@
 #ifndef POSTERN_AUDIT_VERIFY_STEPS_H
 #define POSTERN_AUDIT_VERIFY_STEPS_H
 
-#include "audit/seal/chain.h"
 #include "audit/query/open.h"
+#include "audit/seal/chain.h"
 #include "audit/seal/verify.h"
 
 /* Links, or rows, that are read in one transaction. */
@@ -19,7 +19,7 @@ struct verify {
 	struct verify_result *result;
 	struct error *err;
 	struct chain *chain;
-	sqlite3 *reference;          /* what postern makes: schema and words */
+	struct sqlite3 *reference;   /* what postern makes: schema and words */
 	bool schema_ours;            /* the file has the same: its indexes can be asked */
 	const struct seal_key *keys; /* that count */
 	size_t key_count;
@@ -36,9 +36,12 @@ struct verify {
  * then not the first if one of them was named already. */
 void verify_find(struct verify *v, enum verify_fault fault, unsigned int table, int64_t id, int64_t seq,
     int64_t segment_end, const char *fmt, ...) __attribute__((format(printf, 7, 8)));
-/* An SQLite call failed. Returns -1. */
-int verify_fail(struct verify *v, int rc);
-int verify_prepare(struct verify *v, const char *sql, sqlite3_stmt **ret_stmt);
+/* Reading failed: fills *v->err from the database. Returns -1. */
+int verify_fail(struct verify *v);
+/* Memory is exhausted. Returns -1. */
+int verify_fail_memory(struct verify *v);
+/* Prepares a statement on the file; its first error goes to *v->err. */
+void verify_prepare(struct verify *v, struct rows *ret_rows, const char *sql);
 /* The first column of the first row, 0 for NULL or none; ?1 and ?2 are a and b. */
 int verify_integer(struct verify *v, const char *sql, int64_t a, int64_t b, int64_t *ret_value);
 /* A short read transaction around a page. */

@@ -2,16 +2,16 @@
 /* From one sealed head to the next, link by link, with a look at the row behind each. */
 #include "audit/seal/verify_steps.h"
 
-#include "audit/seal/seal_table.h"
+#include "audit/store/seal_table.h"
 
 #include <stdio.h>
 #include <string.h>
 
 struct walk {
 	struct verify *v;
-	sqlite3_stmt *links, *at;            /* a page of links; the link with a number */
-	sqlite3_stmt *rows[CHAIN_TABLE_MAX]; /* the row with an id */
-	sqlite3_stmt *next_seal;
+	struct rows links, at;             /* a page of links; the link with a number */
+	struct rows rows[CHAIN_TABLE_MAX]; /* the row with an id */
+	struct rows next_seal;
 	int64_t seq; /* links up to here are done */
 	uint8_t head[CHAIN_DIGEST];
 	bool head_known;
@@ -28,17 +28,17 @@ walk_after(int64_t number)
 	return number == INT64_MAX ? number : number + 1;
 }
 
-static void
-walk_close(struct walk *walk)
+/* Ends the statements. 0, or -1 when one of them failed, or rc was. */
+static int
+walk_close(struct walk *walk, int rc)
 {
-	sqlite3_finalize(walk->links);
-	sqlite3_finalize(walk->at);
-	sqlite3_finalize(walk->next_seal);
+	rc |= rows_finish(&walk->links) | rows_finish(&walk->at) | rows_finish(&walk->next_seal);
 	for (unsigned int table = 1; table < CHAIN_TABLE_MAX; table++)
-		sqlite3_finalize(walk->rows[table]);
+		rc |= rows_finish(&walk->rows[table]);
+	return rc;
 }
 
-static int
+static void
 walk_open(struct walk *walk, struct verify *v)
 {
 	char sql[1024];
@@ -52,84 +52,65 @@ walk_open(struct walk *walk, struct verify *v)
 	memcpy(walk->head, v->from.head, CHAIN_DIGEST);
 	if (v->from.n == 0)
 		chain_begin(v->chain, v->result->log_id, walk->head);
-	if (verify_prepare(v,
-		"SELECT seq, tbl, id, digest FROM chain WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3",
-		&walk->links) < 0 ||
-	    verify_prepare(v, "SELECT tbl, id FROM chain WHERE seq = ?1", &walk->at) < 0)
-		return -1;
+	verify_prepare(v, &walk->links,
+	    "SELECT seq, tbl, id, digest FROM chain WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3");
+	verify_prepare(v, &walk->at, "SELECT tbl, id FROM chain WHERE seq = ?1");
 	for (unsigned int table = 1; table < CHAIN_TABLE_MAX; table++) {
 		snprintf(sql, sizeof(sql), "SELECT %s FROM %s WHERE id = ?1", chain_table_columns(table),
 		    chain_table_name(table));
-		if (verify_prepare(v, sql, &walk->rows[table]) < 0)
-			return -1;
+		verify_prepare(v, &walk->rows[table], sql);
 	}
-	return seal_table_prepare(v->file.db, &walk->next_seal) == SQLITE_OK ? 0 : verify_fail(v, SQLITE_ERROR);
+	seal_table_prepare(&walk->next_seal, v->file.db, v->file.path, v->err);
 }
 
-/* Is the link with this number about that row? 1, 0, or -1. */
-static int
-walk_link_is_about(struct walk *walk, int64_t seq, const struct chain_link *link)
-{
-	bool same = false;
-	int rc;
-
-	sqlite3_bind_int64(walk->at, 1, seq);
-	rc = sqlite3_step(walk->at);
-	if (rc == SQLITE_ROW)
-		same =
-		    sqlite3_column_int64(walk->at, 0) == link->table && sqlite3_column_int64(walk->at, 1) == link->id;
-	sqlite3_reset(walk->at);
-	return rc == SQLITE_ROW || rc == SQLITE_DONE ? same : verify_fail(walk->v, rc);
-}
-
-/* The row has an older number than the link. If that number is another's, verify_rows names it. */
+/* The row is older than the link: it has an earlier number. If that number is another row's, verify_rows names it. */
 static int
 walk_row_is_older(struct walk *walk, int64_t row_seq, const struct chain_link *link)
 {
-	int about = walk_link_is_about(walk, row_seq, link);
+	bool about;
 
-	if (about > 0)
+	rows_set_integer(&walk->at, 1, row_seq);
+	about =
+	    rows_next(&walk->at) && rows_integer(&walk->at, 0) == link->table && rows_integer(&walk->at, 1) == link->id;
+	rows_again(&walk->at);
+	if (about)
 		verify_find(walk->v, VERIFY_ROLLED_BACK, link->table, link->id, link->seq, 0,
 		    "is again as it was before change %lld: it still has number %lld", (long long)link->seq,
 		    (long long)row_seq);
-	return about < 0 ? -1 : 0;
+	return walk->at.code == 0 ? 0 : -1;
 }
 
-/* The row that stmt stands on, which has the link's id. */
+/* Compares the current row, which has the link's id, with the link. */
 static int
-walk_compare_row(struct walk *walk, sqlite3_stmt *row, const struct chain_link *link)
+walk_compare_row(struct walk *walk, struct rows *row, const struct chain_link *link)
 {
-	int64_t seq = sqlite3_column_int64(row, 1);
+	int64_t seq = rows_integer(row, 1);
 	uint8_t digest[CHAIN_DIGEST];
 
 	if (seq > link->seq)
 		return 0;
 	if (seq < link->seq)
 		return walk_row_is_older(walk, seq, link);
-	if (chain_digest(walk->v->chain, row, digest) != SQLITE_OK)
-		return verify_fail(walk->v, SQLITE_NOMEM);
-	if (memcmp(digest, link->digest, CHAIN_DIGEST) != 0)
+	if (chain_digest(walk->v->chain, row, digest) == 0 && memcmp(digest, link->digest, CHAIN_DIGEST) != 0)
 		verify_find(walk->v, VERIFY_CHANGED, link->table, link->id, link->seq, 0,
 		    "is not what it was when it was written");
 	return 0;
 }
 
+/* Looks up the link's row, and compares. */
 static int
 walk_check_row(struct walk *walk, const struct chain_link *link)
 {
-	sqlite3_stmt *row = walk->rows[link->table];
-	int rc, ret = 0;
+	struct rows *row = &walk->rows[link->table];
+	int rc = 0;
 
-	sqlite3_bind_int64(row, 1, link->id);
-	rc = sqlite3_step(row);
-	if (rc == SQLITE_ROW)
-		ret = walk_compare_row(walk, row, link);
-	else if (rc == SQLITE_DONE)
+	rows_set_integer(row, 1, link->id);
+	if (rows_next(row))
+		rc = walk_compare_row(walk, row, link);
+	else if (row->code == 0)
 		verify_find(walk->v, VERIFY_REMOVED, link->table, link->id, link->seq, 0, "is not there any more");
-	else
-		ret = verify_fail(walk->v, rc);
-	sqlite3_reset(row);
-	return ret;
+	rows_again(row);
+	return row->code == 0 ? rc : -1;
 }
 
 /* The link that walk->links stands on. */
@@ -137,10 +118,9 @@ static int
 walk_link(struct walk *walk)
 {
 	struct verify *v = walk->v;
-	int64_t table = sqlite3_column_int64(walk->links, 1);
-	struct chain_link link = {
-	    .seq = sqlite3_column_int64(walk->links, 0), .id = sqlite3_column_int64(walk->links, 2)};
-	bool whole = sqlite3_column_bytes(walk->links, 3) == CHAIN_DIGEST && table > 0 && table < CHAIN_TABLE_MAX;
+	int64_t table = rows_integer(&walk->links, 1);
+	struct chain_link link = {.seq = rows_integer(&walk->links, 0), .id = rows_integer(&walk->links, 2)};
+	bool whole = rows_bytes(&walk->links, 3, link.digest, CHAIN_DIGEST) && table > 0 && table < CHAIN_TABLE_MAX;
 
 	if (link.seq != walk_after(walk->seq) && walk->hole == 0)
 		walk->hole = walk_after(walk->seq);
@@ -152,7 +132,6 @@ walk_link(struct walk *walk)
 		return 0;
 	}
 	link.table = (unsigned int)table;
-	memcpy(link.digest, sqlite3_column_blob(walk->links, 3), CHAIN_DIGEST);
 	chain_advance(v->chain, walk->head, &link);
 	return walk_check_row(walk, &link);
 }
@@ -162,10 +141,9 @@ static int
 walk_notice_pruning(struct walk *walk)
 {
 	int64_t through;
-	int rc = seal_table_pruned_through(walk->v->file.db, &through);
 
-	if (rc != SQLITE_OK)
-		return verify_fail(walk->v, rc);
+	if (seal_table_pruned_through(walk->v->file.db, &through) != 0)
+		return verify_fail(walk->v);
 	if (through != walk->pruned_to) {
 		walk->pruned_to = walk->v->result->pruned_through = through;
 		walk->pruned_sealed = false;
@@ -182,20 +160,18 @@ walk_notice_pruning(struct walk *walk)
 static int
 walk_page(struct walk *walk, int64_t last_seq)
 {
-	int count = 0, rc, ret = 0;
+	int count = 0, rc;
 
 	if (verify_begin(walk->v) < 0)
 		return -1;
-	ret = walk_notice_pruning(walk);
-	sqlite3_bind_int64(walk->links, 1, walk->seq);
-	sqlite3_bind_int64(walk->links, 2, last_seq);
-	sqlite3_bind_int(walk->links, 3, VERIFY_PAGE);
-	for (rc = SQLITE_DONE; ret == 0 && (rc = sqlite3_step(walk->links)) == SQLITE_ROW; count++)
-		ret = walk_link(walk);
-	if (ret == 0 && rc != SQLITE_DONE)
-		ret = verify_fail(walk->v, rc);
-	sqlite3_reset(walk->links);
-	if (verify_end(walk->v) < 0 || ret < 0)
+	rc = walk_notice_pruning(walk);
+	rows_set_integer(&walk->links, 1, walk->seq);
+	rows_set_integer(&walk->links, 2, last_seq);
+	rows_set_integer(&walk->links, 3, VERIFY_PAGE);
+	for (; rc == 0 && rows_next(&walk->links); count++)
+		rc = walk_link(walk);
+	rows_again(&walk->links);
+	if (rc < 0 || walk->links.code != 0 || verify_end(walk->v) < 0)
 		return -1;
 	verify_progress(walk->v, (uint64_t)count);
 	return count == VERIFY_PAGE;
@@ -281,15 +257,11 @@ walk_next_seal(struct walk *walk)
 	struct verify *v = walk->v;
 	struct seal seal;
 	bool whole;
-	int rc;
 
 	if (walk->seal.n >= v->last_n)
 		return 0;
-	rc = seal_table_next(walk->next_seal, walk->seal.n, &seal, &whole);
-	if (rc == SQLITE_DONE)
-		return 0;
-	if (rc != SQLITE_ROW)
-		return verify_fail(v, rc);
+	if (!seal_table_next(&walk->next_seal, walk->seal.n, &seal, &whole))
+		return walk->next_seal.code == 0 ? 0 : -1;
 	if (whole)
 		return walk_seal(walk, &seal) < 0 ? -1 : 1;
 	verify_find(
@@ -308,10 +280,9 @@ walk_check_tail(struct walk *walk)
 	struct verify *v = walk->v;
 	const struct seal *newest = &v->result->newest;
 	bool closes;
-	int rc = seal_table_closes(v->file.db, newest, &closes);
 
-	if (rc != SQLITE_OK)
-		return verify_fail(v, rc);
+	if (seal_table_closes(v->file.db, newest, &closes) != 0)
+		return verify_fail(v);
 	if (v->result->unsealed > 0 && closes)
 		verify_find(v, VERIFY_INSERTED, 0, 0, walk_after(newest->last_seq), v->last_seq,
 		    "changes %lld to %lld were added after the log was closed, with seal %lld",
@@ -361,10 +332,10 @@ int
 verify_walk(struct verify *v)
 {
 	struct walk walk;
-	int rc = walk_open(&walk, v);
+	int rc;
 
-	if (rc == 0)
-		rc = walk_check_front(v);
+	walk_open(&walk, v);
+	rc = walk_check_front(v);
 	while (rc == 0 && (rc = walk_next_seal(&walk)) > 0)
 		rc = 0;
 	if (rc == 0)
@@ -373,6 +344,5 @@ verify_walk(struct verify *v)
 		verify_find(v, VERIFY_REMOVED, 0, 0, 1, walk.pruned_to,
 		    "records up to number %lld are said to be dropped, but no seal ends there",
 		    (long long)walk.pruned_to);
-	walk_close(&walk);
-	return rc;
+	return walk_close(&walk, rc);
 }

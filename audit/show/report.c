@@ -5,70 +5,50 @@
 #include "audit/show/report_part.h"
 #include "audit/show/report_style.h"
 #include "audit/query/saturate.h"
-#include "audit/store/schema.h"
 
 #include <openssl/evp.h>
 #include <openssl/sha.h>
 #include <stdlib.h>
 #include <string.h>
 
-sqlite3_stmt *
-report_prepare(const struct report *report, const char *sql, struct error *err)
+#define REPORT_UNREADABLE "the audit log cannot be read"
+
+void
+report_prepare(const struct report *report, struct rows *ret_rows, const char *sql, struct error *err)
 {
-	const struct {
-		const char *name;
-		int64_t value;
-	} values[] = {{":sandbox", report->sandbox_id}, {":since", report->since_us}, {":until", report->until_us},
-	    {":from", report->from_us}, {":to", report->to_us}, {":max", REPORT_ROWS_MAX + 1}};
-	sqlite3_stmt *stmt;
-
-	if (sqlite3_prepare_v2(report->db, sql, -1, &stmt, NULL) != SQLITE_OK) {
-		schema_error(err, report->db, "the audit log cannot be read");
-		return NULL;
-	}
-	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
-		int at = sqlite3_bind_parameter_index(stmt, values[i].name);
-
-		if (at > 0)
-			sqlite3_bind_int64(stmt, at, values[i].value);
-	}
-	return stmt;
+	rows_prepare(ret_rows, report->db, sql, REPORT_UNREADABLE, err);
+	rows_set_named(ret_rows, ":sandbox", report->sandbox_id);
+	rows_set_named(ret_rows, ":since", report->since_us);
+	rows_set_named(ret_rows, ":until", report->until_us);
+	rows_set_named(ret_rows, ":from", report->from_us);
+	rows_set_named(ret_rows, ":to", report->to_us);
+	rows_set_named(ret_rows, ":max", REPORT_ROWS_MAX + 1);
 }
 
 int
-report_finish(const struct report *report, sqlite3_stmt *stmt, int rc, struct error *err)
+report_find(struct sqlite3 *db, const struct report_options *options, int64_t *ret_id, int64_t *ret_attached_us,
+    struct error *err)
 {
-	if (rc != SQLITE_DONE)
-		schema_error(err, report->db, "the audit log cannot be read");
-	sqlite3_finalize(stmt);
-	return rc == SQLITE_DONE ? 0 : -1;
-}
+	/* The id is this time, too, or just after the one before it where the clock had been set back. */
+	static const char sql[] =
+	    "SELECT id, min(id, coalesce(attached_ts, id)) FROM sandboxes WHERE (?1 IS NULL OR name = ?1) AND "
+	    "(?2 = 0 OR id = ?2) ORDER BY id DESC LIMIT 1";
+	struct rows rows;
+	bool found;
 
-int
-report_find(
-    sqlite3 *db, const struct report_options *options, int64_t *ret_id, int64_t *ret_attached_us, struct error *err)
-{
-	sqlite3_stmt *stmt;
-	int rc;
-
-	rc = sqlite3_prepare_v2(db,
-	    /* The id is this time, too, or just after the one before it where the clock had been set back. */
-	    "SELECT id, min(id, coalesce(attached_ts, id)) FROM sandboxes WHERE (?1 IS NULL OR name = ?1) AND (?2 = 0 "
-	    "OR "
-	    "id = ?2) ORDER BY id DESC LIMIT 1",
-	    -1, &stmt, NULL);
-	if (rc != SQLITE_OK)
-		return schema_error(err, db, "the audit log cannot be read");
-	sqlite3_bind_text(stmt, 1, options->sandbox, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(stmt, 2, options->sandbox_id);
-	rc = sqlite3_step(stmt);
-	*ret_id = sqlite3_column_int64(stmt, 0);
-	*ret_attached_us = sqlite3_column_int64(stmt, 1);
-	sqlite3_finalize(stmt);
-	if (rc == SQLITE_DONE)
-		return error_set(err, ERROR_NOT_FOUND, "no sandbox %s in this log",
-		    options->sandbox != NULL ? options->sandbox : "with that id");
-	return rc == SQLITE_ROW ? 0 : schema_error(err, db, "the audit log cannot be read");
+	rows_prepare(&rows, db, sql, REPORT_UNREADABLE, err);
+	rows_set_text(&rows, 1, options->sandbox);
+	rows_set_integer(&rows, 2, options->sandbox_id);
+	found = rows_next(&rows);
+	if (found) {
+		*ret_id = rows_integer(&rows, 0);
+		*ret_attached_us = rows_integer(&rows, 1);
+	}
+	if (rows_finish(&rows) < 0)
+		return -1;
+	return found ? 0
+		     : error_set(err, ERROR_NOT_FOUND, "no sandbox %s in this log",
+			   options->sandbox != NULL ? options->sandbox : "with that id");
 }
 
 /* First and last sign of life, for the time line. */
@@ -84,15 +64,12 @@ report_find_bounds(struct report *report, struct error *err)
 	    "UNION ALL SELECT min(ts), max(ts) FROM dns WHERE sandbox_id = :sandbox AND ts >= :since AND ts < :until "
 	    "UNION ALL SELECT min(ts), max(ts) FROM events WHERE sandbox_id = :sandbox AND ts >= :since AND ts < "
 	    ":until)";
-	sqlite3_stmt *stmt = report_prepare(report, sql, err);
-	int rc;
+	struct rows rows;
 
-	if (stmt == NULL)
-		return -1;
-	rc = sqlite3_step(stmt);
-	if (rc == SQLITE_ROW) {
-		report->from_us = sqlite3_column_int64(stmt, 0);
-		report->to_us = sqlite3_column_int64(stmt, 1);
+	report_prepare(report, &rows, sql, err);
+	if (rows_next(&rows)) {
+		report->from_us = rows_integer(&rows, 0);
+		report->to_us = rows_integer(&rows, 1);
 	}
 	if (report->options->since_us != 0 && report->from_us < report->since_us)
 		report->from_us = report->since_us;
@@ -100,18 +77,19 @@ report_find_bounds(struct report *report, struct error *err)
 		report->to_us = report->until_us;
 	if (report->to_us <= report->from_us)
 		report->to_us = saturate_add(report->from_us, 1000000);
-	return report_finish(report, stmt, rc == SQLITE_ROW ? SQLITE_DONE : rc, err);
+	return rows_finish(&rows);
 }
 
 static void
-report_text(FILE *out, sqlite3_stmt *stmt, int column)
+report_text(FILE *out, struct rows *rows, int column)
 {
-	const char *text = (const char *)sqlite3_column_text(stmt, column);
+	size_t len;
+	const char *text = rows_text(rows, column, &len);
 
-	if (text == NULL)
+	if (rows_type(rows, column) == ROWS_NULL)
 		fputs("–", out);
 	else
-		report_html_utf8(out, text, (size_t)sqlite3_column_bytes(stmt, column));
+		report_html_utf8(out, text, len);
 }
 
 /* The sheet and what belongs to its end; the caller frees it. NULL: no memory. */
@@ -168,51 +146,50 @@ report_header(const struct report *report, struct error *err)
 	    "s.json ->> '$.parent.name', (SELECT count(*) FROM sandboxes o WHERE o.name = s.name AND o.id < s.id), "
 	    "(SELECT value FROM meta WHERE key = 'log_id') FROM "
 	    "(SELECT *, CASE WHEN json_valid(detail) THEN detail END AS json FROM sandboxes WHERE id = :sandbox) s";
-	sqlite3_stmt *stmt = report_prepare(report, sql, err);
 	FILE *out = report->out;
-	int rc;
+	struct rows rows;
+	const char *name;
+	size_t len;
 
-	if (stmt == NULL)
+	report_prepare(report, &rows, sql, err);
+	if (!rows_next(&rows))
+		return rows_finish(&rows);
+	name = rows_text(&rows, 0, &len);
+	if (report_head(report, name, len, err) < 0) {
+		rows_finish(&rows);
 		return -1;
-	rc = sqlite3_step(stmt);
-	if (rc == SQLITE_ROW) {
-		if (report_head(report, (const char *)sqlite3_column_text(stmt, 0),
-			(size_t)sqlite3_column_bytes(stmt, 0), err) < 0) {
-			sqlite3_finalize(stmt);
-			return -1;
-		}
-		fputs("<header><h1>Sandbox ", out);
-		report_text(out, stmt, 0);
-		fputs("</h1>\n<p class=\"dim\">attached (", out);
-		report_text(out, stmt, 1);
-		fputs(") ", out);
-		report_html_time(out, sqlite3_column_int64(stmt, 2));
-		fputs(" by uid ", out);
-		report_text(out, stmt, 4);
-		if (sqlite3_column_type(stmt, 3) != SQLITE_NULL) {
-			fputs(", detached ", out);
-			report_html_time(out, sqlite3_column_int64(stmt, 3));
-		} else {
-			fputs(", not detached yet", out);
-		}
-		if (sqlite3_column_type(stmt, 5) != SQLITE_NULL) {
-			fputs("<br>labels: ", out);
-			report_text(out, stmt, 5);
-		}
-		if (sqlite3_column_type(stmt, 6) != SQLITE_NULL) {
-			fputs("<br>clone of ", out);
-			report_text(out, stmt, 6);
-		}
-		if (sqlite3_column_int64(stmt, 7) > 0)
-			fprintf(out, "<br>%lld earlier sandboxes of this name are in this log, too",
-			    (long long)sqlite3_column_int64(stmt, 7));
-		fputs("<br>report made ", out);
-		report_html_time(out, report->options->now_us);
-		fputs(" of log ", out);
-		report_text(out, stmt, 8);
-		fputs("</p>\n", out);
 	}
-	return report_finish(report, stmt, rc == SQLITE_ROW ? SQLITE_DONE : rc, err);
+	fputs("<header><h1>Sandbox ", out);
+	report_text(out, &rows, 0);
+	fputs("</h1>\n<p class=\"dim\">attached (", out);
+	report_text(out, &rows, 1);
+	fputs(") ", out);
+	report_html_time(out, rows_integer(&rows, 2));
+	fputs(" by uid ", out);
+	report_text(out, &rows, 4);
+	if (rows_type(&rows, 3) != ROWS_NULL) {
+		fputs(", detached ", out);
+		report_html_time(out, rows_integer(&rows, 3));
+	} else {
+		fputs(", not detached yet", out);
+	}
+	if (rows_type(&rows, 5) != ROWS_NULL) {
+		fputs("<br>labels: ", out);
+		report_text(out, &rows, 5);
+	}
+	if (rows_type(&rows, 6) != ROWS_NULL) {
+		fputs("<br>clone of ", out);
+		report_text(out, &rows, 6);
+	}
+	if (rows_integer(&rows, 7) > 0)
+		fprintf(out, "<br>%lld earlier sandboxes of this name are in this log, too",
+		    (long long)rows_integer(&rows, 7));
+	fputs("<br>report made ", out);
+	report_html_time(out, report->options->now_us);
+	fputs(" of log ", out);
+	report_text(out, &rows, 8);
+	fputs("</p>\n", out);
+	return rows_finish(&rows);
 }
 
 static void
@@ -266,17 +243,6 @@ report_nav(FILE *out)
 	fputs("</ul></nav></header>\n<main id=\"main\">\n", out);
 }
 
-static void
-report_tile(FILE *out, const char *class, int64_t count, bool is_size, const char *what)
-{
-	fprintf(out, "<li><b class=\"%s\">", class);
-	if (is_size)
-		report_html_size(out, count);
-	else
-		report_html_count(out, count);
-	fprintf(out, "</b> %s</li>", what);
-}
-
 static int
 report_tiles(const struct report *report, struct error *err)
 {
@@ -300,22 +266,23 @@ report_tiles(const struct report *report, struct error *err)
 	    {"warn", "failed", 3, false, false}, {"", "sent", 4, true, true}, {"", "received", 5, true, true},
 	    {"", "names reached", 6, false, true}, {"", "open now", 7, false, false},
 	    {"", "DNS questions", 8, false, true}, {"no", "questions refused", 9, false, true}};
-	sqlite3_stmt *stmt = report_prepare(report, sql, err);
-	int rc;
+	struct rows rows;
 
-	if (stmt == NULL)
-		return -1;
+	report_prepare(report, &rows, sql, err);
 	fputs("<ul class=\"tiles\" aria-label=\"In short\">", report->out);
-	rc = sqlite3_step(stmt);
-	for (size_t i = 0; rc == SQLITE_ROW && i < sizeof(tiles) / sizeof(tiles[0]); i++) {
-		int64_t count = sqlite3_column_int64(stmt, tiles[i].column);
+	if (rows_next(&rows)) {
+		for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
+			int64_t count = rows_integer(&rows, tiles[i].column);
 
-		if (tiles[i].always || count > 0)
-			report_tile(
-			    report->out, count == 0 ? "" : tiles[i].class, count, tiles[i].is_size, tiles[i].what);
+			if (!tiles[i].always && count <= 0)
+				continue;
+			fprintf(report->out, "<li><b class=\"%s\">", count == 0 ? "" : tiles[i].class);
+			(tiles[i].is_size ? report_html_size : report_html_count)(report->out, count);
+			fprintf(report->out, "</b> %s</li>", tiles[i].what);
+		}
 	}
 	fputs("</ul>\n", report->out);
-	return report_finish(report, stmt, rc == SQLITE_ROW ? SQLITE_DONE : rc, err);
+	return rows_finish(&rows);
 }
 
 static void
@@ -344,7 +311,7 @@ report_policy(const struct report *report)
 }
 
 int
-report_write(FILE *out, sqlite3 *db, const struct report_options *options, struct error *err)
+report_write(FILE *out, struct sqlite3 *db, const struct report_options *options, struct error *err)
 {
 	struct report report = {.out = out,
 	    .db = db,

@@ -7,10 +7,11 @@
 
 #include "base/error.h"
 
-#include <sqlite3.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+
+struct sqlite3;
 
 struct report_options {
 	const char *sandbox;        /* name; or NULL and sandbox_id */
@@ -26,11 +27,11 @@ struct report_options {
 
 /* The sandbox that sandbox and sandbox_id mean: its id, and when it was attached (microseconds; not after any row of
  * it). 0, or -1 as report_write. */
-int report_find(
-    sqlite3 *db, const struct report_options *options, int64_t *ret_id, int64_t *ret_attached_us, struct error *err);
+int report_find(struct sqlite3 *db, const struct report_options *options, int64_t *ret_id, int64_t *ret_attached_us,
+    struct error *err);
 
 /* Write the page. 0; -1 with ERROR_NOT_FOUND (no such sandbox in the log) or ERROR_SYSTEM. What out says about writing
  * is the caller's to check. */
-int report_write(FILE *out, sqlite3 *db, const struct report_options *options, struct error *err);
+int report_write(FILE *out, struct sqlite3 *db, const struct report_options *options, struct error *err);
 
 #endif

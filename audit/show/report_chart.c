@@ -8,6 +8,7 @@
 #include "audit/show/report_html.h"
 #include "audit/query/saturate.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -73,67 +74,53 @@ chart_column(const struct report *report, int64_t ts_us)
 	return at < 0 ? 0 : at > CHART_COLUMNS - 1 ? CHART_COLUMNS - 1 : (int)at;
 }
 
-static const void *
-chart_bytes(sqlite3_stmt *stmt, int column, size_t *ret_len)
-{
-	const void *bytes = sqlite3_column_type(stmt, column) == SQLITE_BLOB
-	    ? sqlite3_column_blob(stmt, column)
-	    : (const void *)sqlite3_column_text(stmt, column);
-
-	*ret_len = bytes == NULL ? 0 : (size_t)sqlite3_column_bytes(stmt, column);
-	return bytes;
-}
-
 static int
 chart_load_names(struct chart *chart, struct error *err)
 {
-	sqlite3_stmt *stmt = report_prepare(chart->report, chart_names_sql, err);
-	int rc = SQLITE_DONE;
+	struct rows rows;
 
-	if (stmt == NULL)
-		return -1;
-	while (chart->lane_count < CHART_NAMES && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+	report_prepare(chart->report, &rows, chart_names_sql, err);
+	while (chart->lane_count < CHART_NAMES && rows_next(&rows)) {
 		struct chart_lane *lane = &chart->lanes[chart->lane_count];
-		const void *bytes = chart_bytes(stmt, 0, &lane->len);
+		const char *bytes = rows_text(&rows, 0, &lane->len);
 
 		lane->name = malloc(lane->len + 1);
 		if (lane->name == NULL) {
-			rc = SQLITE_NOMEM;
-			break;
+			rows_finish(&rows);
+			return error_sys(err, ENOMEM, "report");
 		}
-		if (lane->len > 0)
-			memcpy(lane->name, bytes, lane->len);
+		memcpy(lane->name, bytes, lane->len);
 		chart->lane_count++;
 	}
-	return report_finish(chart->report, stmt, rc == SQLITE_ROW ? SQLITE_DONE : rc, err);
+	return rows_finish(&rows);
 }
 
 static struct chart_lane *
-chart_find_lane(struct chart *chart, const void *bytes, size_t len)
+chart_find_lane(struct chart *chart, const char *bytes, size_t len)
 {
 	for (size_t i = 0; i < chart->lane_count; i++)
 		if (chart->lanes[i].name != NULL && chart->lanes[i].len == len &&
-		    (len == 0 || memcmp(chart->lanes[i].name, bytes, len) == 0))
+		    memcmp(chart->lanes[i].name, bytes, len) == 0)
 			return &chart->lanes[i];
 	return &chart->lanes[chart->lane_count];
 }
 
 static void
-chart_paint(struct chart *chart, sqlite3_stmt *stmt)
+chart_paint(struct chart *chart, struct rows *rows)
 {
 	size_t len;
-	const void *bytes = chart_bytes(stmt, 0, &len);
+	const char *bytes = rows_text(rows, 0, &len);
 	struct chart_lane *lane = chart_find_lane(chart, bytes, len);
-	int first = chart_column(chart->report, sqlite3_column_int64(stmt, 1));
-	int last = chart_column(chart->report, sqlite3_column_int64(stmt, 2));
-	bool is_allowed = sqlite3_column_int64(stmt, 3) == 0;
+	int first = chart_column(chart->report, rows_integer(rows, 1));
+	int last = chart_column(chart->report, rows_integer(rows, 2));
+	bool is_allowed = rows_integer(rows, 3) == 0;
 	int64_t *sent = &chart->sent[first / CHART_BAR];
 	int64_t *count = is_allowed ? &lane->allowed : &lane->refused;
 
-	*count = saturate_add(*count, sqlite3_column_int64(stmt, 4));
+	*count = saturate_add(*count, rows_integer(rows, 4));
 	for (int i = first; i <= (is_allowed ? last : first); i++)
 		lane->columns[i] |= is_allowed ? CHART_ALLOWED : CHART_REFUSED;
-	*sent = saturate_add(*sent, sqlite3_column_int64(stmt, 5));
+	*sent = saturate_add(*sent, rows_integer(rows, 5));
 	if (*sent > chart->sent_max)
 		chart->sent_max = *sent;
 }
@@ -141,17 +128,15 @@ chart_paint(struct chart *chart, sqlite3_stmt *stmt)
 static int
 chart_load_rows(struct chart *chart, struct error *err)
 {
-	sqlite3_stmt *stmt = report_prepare(chart->report, chart_rows_sql, err);
 	const struct chart_lane *others = &chart->lanes[chart->lane_count];
-	int rc;
+	struct rows rows;
 
-	if (stmt == NULL)
-		return -1;
-	while ((rc = sqlite3_step(stmt)) == SQLITE_ROW)
-		chart_paint(chart, stmt);
+	report_prepare(chart->report, &rows, chart_rows_sql, err);
+	while (rows_next(&rows))
+		chart_paint(chart, &rows);
 	if (others->allowed > 0 || others->refused > 0)
 		chart->lane_count++;
-	return report_finish(chart->report, stmt, rc, err);
+	return rows_finish(&rows);
 }
 
 /* Columns with this bit, one rectangle for each run of them; at least two units wide, to be seen. */
@@ -203,13 +188,12 @@ chart_lane(FILE *out, const struct chart_lane *lane, double y)
 static int
 chart_steps(const struct report *report, double height, struct error *err)
 {
-	sqlite3_stmt *stmt = report_prepare(report, chart_steps_sql, err);
-	int at = -CHART_FLAG, n = 0, rc;
+	struct rows rows;
+	int at = -CHART_FLAG, n = 0;
 
-	if (stmt == NULL)
-		return -1;
-	while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-		int x = chart_column(report, sqlite3_column_int64(stmt, 0));
+	report_prepare(report, &rows, chart_steps_sql, err);
+	while (rows_next(&rows)) {
+		int x = chart_column(report, rows_integer(&rows, 0));
 
 		fprintf(report->out, "<line class=\"step\" x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%.0f\"/>",
 		    CHART_LABELS + x, CHART_LABELS + x, CHART_STEPS - 6, height);
@@ -220,7 +204,7 @@ chart_steps(const struct report *report, double height, struct error *err)
 		    CHART_LABELS + x, n);
 		at = x;
 	}
-	return report_finish(report, stmt, rc, err);
+	return rows_finish(&rows);
 }
 
 static void

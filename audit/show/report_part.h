@@ -4,24 +4,22 @@
 #define POSTERN_AUDIT_REPORT_PART_H
 
 #include "audit/show/report.h"
+#include "audit/store/rows.h"
 
 /* Rows of a table at most: a page of a megabyte opens at once, on a phone too. */
 #define REPORT_ROWS_MAX 500
 
 struct report {
 	FILE *out;
-	sqlite3 *db;
+	struct sqlite3 *db;
 	const struct report_options *options;
 	int64_t sandbox_id;
 	int64_t since_us, until_us; /* rows to take; never 0: the bounds of time where none were given */
 	int64_t from_us, to_us;     /* of the time line: first and last sign of life among them */
 };
 
-/* Prepare SQL in which :sandbox, :since, :until, :from, :to and :max mean the report's. NULL with *err. */
-sqlite3_stmt *report_prepare(const struct report *report, const char *sql, struct error *err);
-
-/* After the last step, rc being what it returned: finalize. 0, or -1 with *err. */
-int report_finish(const struct report *report, sqlite3_stmt *stmt, int rc, struct error *err);
+/* Prepares SQL in which :sandbox, :since, :until, :from, :to and :max mean the report's, as rows_prepare. */
+void report_prepare(const struct report *report, struct rows *ret_rows, const char *sql, struct error *err);
 
 /* The time line: steps, connections by name, bytes out. 0 or -1. */
 int report_chart(const struct report *report, struct error *err);

@@ -170,13 +170,13 @@ report_bar(FILE *out, int64_t share)
 }
 
 static void
-report_cell(FILE *out, sqlite3_stmt *stmt, int column, enum report_kind kind)
+report_cell(FILE *out, struct rows *rows, int column, enum report_kind kind)
 {
-	int64_t number = sqlite3_column_int64(stmt, column);
-	bool is_blob = sqlite3_column_type(stmt, column) == SQLITE_BLOB;
+	int64_t number = rows_integer(rows, column);
 	const char *bytes;
+	size_t len;
 
-	if (sqlite3_column_type(stmt, column) == SQLITE_NULL) {
+	if (rows_type(rows, column) == ROWS_NULL) {
 		fputs("–", out);
 		return;
 	}
@@ -187,9 +187,8 @@ report_cell(FILE *out, sqlite3_stmt *stmt, int column, enum report_kind kind)
 	case REPORT_BYTES:
 	case REPORT_LONG:
 	case REPORT_WORDS:
-		bytes = is_blob ? sqlite3_column_blob(stmt, column) : (const void *)sqlite3_column_text(stmt, column);
-		(kind == REPORT_WORDS ? report_html_utf8 : report_html_bytes)(
-		    out, bytes == NULL ? "" : bytes, (size_t)sqlite3_column_bytes(stmt, column));
+		bytes = rows_text(rows, column, &len);
+		(kind == REPORT_WORDS ? report_html_utf8 : report_html_bytes)(out, bytes, len);
 		break;
 	case REPORT_COUNT:
 		report_html_count(out, number);
@@ -224,7 +223,7 @@ report_head(FILE *out, const struct report_table *table)
 }
 
 static void
-report_row(FILE *out, sqlite3_stmt *stmt, const struct report_table *table)
+report_row(FILE *out, struct rows *rows, const struct report_table *table)
 {
 	fputs("<tr>", out);
 	for (size_t i = 0; i < COLUMNS_MAX && table->columns[i].kind != REPORT_NONE; i++) {
@@ -234,7 +233,7 @@ report_row(FILE *out, sqlite3_stmt *stmt, const struct report_table *table)
 		if (*class != '\0')
 			fprintf(out, " class=\"%s\"", class);
 		putc('>', out);
-		report_cell(out, stmt, (int)i, table->columns[i].kind);
+		report_cell(out, rows, (int)i, table->columns[i].kind);
 		fputs("</td>", out);
 	}
 	fputs("</tr>\n", out);
@@ -256,26 +255,24 @@ report_rows_end(FILE *out, size_t rows, const struct report_table *table)
 static int
 report_table(const struct report *report, const struct report_table *table, struct error *err)
 {
-	sqlite3_stmt *stmt = report_prepare(report, table->sql, err);
 	FILE *out = report->out;
-	size_t rows = 0;
-	int rc;
+	struct rows rows;
+	size_t count = 0;
 
-	if (stmt == NULL)
-		return -1;
+	report_prepare(report, &rows, table->sql, err);
 	fprintf(out, "<section><h2 id=\"%s\">%s</h2>\n", table->id, table->title);
 	if (table->folded)
 		fputs("<details><summary>Show them</summary>", out);
-	while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-		if (rows++ == REPORT_ROWS_MAX)
+	while (rows_next(&rows)) {
+		if (count++ == REPORT_ROWS_MAX)
 			break;
-		if (rows == 1)
+		if (count == 1)
 			report_head(out, table);
-		report_row(out, stmt, table);
+		report_row(out, &rows, table);
 	}
-	report_rows_end(out, rows, table);
+	report_rows_end(out, count, table);
 	fprintf(out, "%s</section>\n", table->folded ? "</details>" : "");
-	return report_finish(report, stmt, rc == SQLITE_ROW ? SQLITE_DONE : rc, err);
+	return rows_finish(&rows);
 }
 
 static void

@@ -155,7 +155,7 @@ insert_read(struct insert *insert, struct chain_link *link)
 	sqlite3_bind_int64(row, 1, link->id);
 	if (sqlite3_step(row) == SQLITE_ROW) {
 		link->seq = sqlite3_column_int64(row, 1);
-		rc = chain_digest(insert->chain, row, link->digest);
+		rc = chain_digest(insert->chain, &(struct rows){.stmt = row}, link->digest);
 		sqlite3_reset(row);
 		return rc;
 	}

@@ -28,6 +28,12 @@ schema_reference_open(struct error *err)
 	return NULL;
 }
 
+void
+schema_reference_close(sqlite3 *reference)
+{
+	sqlite3_close(reference);
+}
+
 /* SQL without comments, and with no more space than its words need. A quotation is never ours, so that it makes a
  * difference whatever becomes of what is in it. The caller frees it; NULL: no memory. */
 static char *
@@ -397,7 +403,7 @@ schema_mend(sqlite3 *db, sqlite3 *reference)
 
 /* " AND EXISTS (...)" for one index, which may have a condition of its own, after WHERE. */
 static int
-schema_append_probe(sqlite3 *reference, const char *table, const char *index, const char *condition, sqlite3_str *sql)
+schema_append_probe(sqlite3 *reference, const char *table, const char *index, const char *condition, FILE *sql)
 {
 	const char *column;
 	sqlite3_stmt *stmt;
@@ -408,20 +414,21 @@ schema_append_probe(sqlite3 *reference, const char *table, const char *index, co
 		return rc;
 	rc = sqlite3_bind_text(stmt, 1, index, -1, SQLITE_TRANSIENT);
 	condition = condition == NULL ? "1" : condition + strlen(" WHERE ");
-	sqlite3_str_appendf(sql, " AND (NOT (%s) OR EXISTS (SELECT 1 FROM %s i INDEXED BY %s WHERE %s AND i.id = t.id",
-	    condition, table, index, condition);
+	fprintf(sql, " AND (NOT (%s) OR EXISTS (SELECT 1 FROM %s i INDEXED BY %s WHERE %s AND i.id = t.id", condition,
+	    table, index, condition);
 	while (rc == SQLITE_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
 		rc = SQLITE_OK;
 		column = schema_column(stmt, 0, &rc);
-		sqlite3_str_appendf(sql, " AND i.%s IS t.%s", column, column);
+		if (rc == SQLITE_OK)
+			fprintf(sql, " AND i.%s IS t.%s", column, column);
 	}
-	sqlite3_str_appendall(sql, "))");
+	fputs("))", sql);
 	sqlite3_finalize(stmt);
 	return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
 int
-schema_append_index_probe(sqlite3 *reference, const char *table, sqlite3_str *sql)
+schema_check_index_probe(sqlite3 *reference, const char *table, FILE *sql)
 {
 	const char *index, *create;
 	sqlite3_stmt *stmt;
@@ -431,7 +438,7 @@ schema_append_index_probe(sqlite3 *reference, const char *table, sqlite3_str *sq
 	if (rc != SQLITE_OK)
 		return rc;
 	rc = sqlite3_bind_text(stmt, 1, table, -1, SQLITE_TRANSIENT);
-	sqlite3_str_appendall(sql, "(1");
+	fputs("(1", sql);
 	while (rc == SQLITE_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
 		rc = SQLITE_OK;
 		index = schema_column(stmt, 1, &rc);
@@ -439,7 +446,7 @@ schema_append_index_probe(sqlite3 *reference, const char *table, sqlite3_str *sq
 		if (rc == SQLITE_OK)
 			rc = schema_append_probe(reference, table, index, strstr(create, " WHERE "), sql);
 	}
-	sqlite3_str_appendall(sql, ")");
+	fputs(")", sql);
 	sqlite3_finalize(stmt);
 	return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }

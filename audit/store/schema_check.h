@@ -9,11 +9,13 @@
 
 #include <sqlite3.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #define SCHEMA_CHECK_TEXT_MAX 160
 
-/* What postern makes, words and all, in memory. NULL on failure; the caller closes it. */
+/* What postern makes, words and all, in memory. NULL on failure. */
 sqlite3 *schema_reference_open(struct error *err);
+void schema_reference_close(sqlite3 *reference); /* accepts NULL */
 
 /* The first table, index, view or trigger that is missing, is another or is none of postern's, as a sentence; "" when
  * there is none. *ret_table: it is one of postern's tables, which holds rows and cannot be made anew. Comments and
@@ -28,8 +30,8 @@ int schema_check_words(sqlite3 *db, sqlite3 *reference, char ret_what[SCHEMA_CHE
  * that are not there: all that holds no rows of its own. An SQLite result code. */
 int schema_mend(sqlite3 *db, sqlite3 *reference);
 
-/* Append to sql a condition on a row of this table, named t in a statement none of whose other tables has a column that
+/* Writes to sql a condition on a row of this table, named t in a statement none of whose other tables has a column that
  * an index is about: each of its indexes leads to it. An SQLite result code. */
-int schema_append_index_probe(sqlite3 *reference, const char *table, sqlite3_str *sql);
+int schema_check_index_probe(struct sqlite3 *reference, const char *table, FILE *sql);
 
 #endif

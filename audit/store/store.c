@@ -16,7 +16,7 @@
 #include "audit/store/store_part.h"
 
 #include "audit/store/schema.h"
-#include "audit/seal/seal_table.h"
+#include "audit/store/seal_table.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -72,6 +72,7 @@ store_look_at_end(struct store *store, sqlite3 *db, struct error *err)
 {
 	const struct seal *ours = &store->seal.durable;
 	struct seal newest;
+	bool whole;
 	int64_t seq = 0;
 	sqlite3_stmt *stmt;
 	int rc = sqlite3_prepare_v2(db, "SELECT max(seq) FROM chain", -1, &stmt, NULL);
@@ -81,7 +82,7 @@ store_look_at_end(struct store *store, sqlite3 *db, struct error *err)
 		seq = sqlite3_column_int64(stmt, 0);
 		sqlite3_finalize(stmt);
 	}
-	if (rc != SQLITE_ROW || seal_table_newest(db, &newest) != SQLITE_OK)
+	if (rc != SQLITE_ROW || seal_table_newest(db, &newest, &whole) != SQLITE_OK || !whole)
 		return 0;
 	if (seq == store->insert.durable.seq && newest.n == ours->n &&
 	    memcmp(newest.head, ours->head, CHAIN_DIGEST) == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "audit/store/store_seal.h"
 
-#include "audit/seal/seal_table.h"
+#include "audit/store/seal_table.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -80,12 +80,15 @@ int
 store_seal_open(struct store_seal *seal, sqlite3 *db, const struct insert_state *noted, struct insert_state *ret_state)
 {
 	struct chain *chain = chain_new();
+	bool whole = false;
 	int rc;
 
 	*seal = (struct store_seal){.db = db};
 	rc = chain == NULL ? SQLITE_NOMEM : seal_table_log_id(db, seal->log_id);
 	if (rc == SQLITE_OK)
-		rc = seal_table_newest(db, &seal->last);
+		rc = seal_table_newest(db, &seal->last, &whole);
+	if (rc == SQLITE_OK && (seal->log_id[0] == '\0' || !whole))
+		rc = SQLITE_CORRUPT;
 	if (rc == SQLITE_OK) {
 		chain_begin(chain, seal->log_id, ret_state->head);
 		if (seal->last.n > 0)

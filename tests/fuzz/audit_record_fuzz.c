@@ -214,7 +214,8 @@ expect_rows(unsigned int table)
 		sqlite3_bind_int64(link_about, 1, sqlite3_column_int64(row, 1));
 		sqlite3_bind_int64(link_about, 2, table);
 		sqlite3_bind_int64(link_about, 3, sqlite3_column_int64(row, 0));
-		must(sqlite3_step(link_about) == SQLITE_ROW && chain_digest(insert.chain, row, digest) == SQLITE_OK &&
+		must(sqlite3_step(link_about) == SQLITE_ROW &&
+		    chain_digest(insert.chain, &(struct rows){.stmt = row}, digest) == SQLITE_OK &&
 		    memcmp(digest, sqlite3_column_blob(link_about, 0), CHAIN_DIGEST) == 0);
 		sqlite3_reset(link_about);
 	}

@@ -45,7 +45,7 @@ digest_of(const char *sql, uint8_t ret_digest[CHAIN_DIGEST])
 	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
 	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-	assert_int_equal(chain_digest(chain, stmt, ret_digest), SQLITE_OK);
+	assert_int_equal(chain_digest(chain, &(struct rows){.stmt = stmt}, ret_digest), SQLITE_OK);
 	sqlite3_finalize(stmt);
 	sqlite3_close(db);
 	chain_free(chain);

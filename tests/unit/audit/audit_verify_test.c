@@ -2,7 +2,7 @@
 /* verify: a whole log passes; each way of tampering is found, in each table, and the first bad record named. */
 #include "audit/seal/verify.h"
 
-#include "audit/seal/seal_table.h"
+#include "audit/store/seal_table.h"
 #include "audit/store/store_seal.h"
 #include "audit_fixture.h"
 
@@ -171,7 +171,7 @@ forge_link(int64_t seq)
 	    chain_table_columns(table), chain_table_name(table), (long long)seq);
 	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-	assert_int_equal(chain_digest(chain, stmt, digest), SQLITE_OK);
+	assert_int_equal(chain_digest(chain, &(struct rows){.stmt = stmt}, digest), SQLITE_OK);
 	sqlite3_finalize(stmt);
 	assert_int_equal(
 	    sqlite3_prepare_v2(db, "UPDATE chain SET digest = ? WHERE seq = ?", -1, &stmt, NULL), SQLITE_OK);
@@ -663,16 +663,16 @@ static size_t
 notes_take(struct verify_note notes[static 8])
 {
 	sqlite3 *db = tamper_open();
-	sqlite3_stmt *next;
+	struct rows next;
 	size_t count = 0;
 	bool whole;
 
-	assert_int_equal(seal_table_prepare(db, &next), SQLITE_OK);
-	while (count < 8 && seal_table_next(next, (int64_t)count, &notes[count].seal, &whole) == SQLITE_ROW) {
+	seal_table_prepare(&next, db, "", NULL);
+	while (count < 8 && seal_table_next(&next, (int64_t)count, &notes[count].seal, &whole)) {
 		assert_int_equal(seal_table_log_id(db, notes[count].log_id), SQLITE_OK);
 		count++;
 	}
-	sqlite3_finalize(next);
+	assert_int_equal(rows_finish(&next), 0);
 	sqlite3_close(db);
 	return count;
 }
