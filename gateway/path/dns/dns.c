@@ -2,7 +2,7 @@
 /* Theory of operation. The sandbox's namespace delivers every packet to port 53, whatever its destination, to the
  * sockets that the keeper made there. A datagram's destination comes with it (IP_PKTINFO) and becomes the source of the
  * reply, so that a stub which asked 8.8.8.8 hears from 8.8.8.8 (CASES C-05). Nothing that arrives here is ever
- * forwarded: each message becomes a query of ours or a refusal (gateway/path/dns/dns_query.c). */
+ * forwarded: each message becomes a query of ours or a refusal (dns_query.c). */
 #include "gateway/path/dns/dns.h"
 
 #include "gateway/path/dns/dns_upstream.h"
@@ -21,6 +21,27 @@
  * one arrives cut, does not parse, and is refused. */
 #define DNS_UDP_QUERY_MAX 4096
 
+/* Sends a reply as a datagram from the address that was asked. What the socket does not take is lost. */
+static void
+udp_reply(void *peer, const struct dns_asker *asker, const uint8_t *bytes, size_t len)
+{
+	const struct dns_udp *udp = peer;
+	struct sockaddr_storage to;
+	union pktinfo_control control;
+	uint8_t copy[DNS_UDP_MAX];
+	struct iovec iov = {.iov_base = copy, .iov_len = len};
+	struct msghdr msg = {.msg_name = &to, .msg_iov = &iov, .msg_iovlen = 1};
+
+	if (len > sizeof(copy))
+		return;
+	memcpy(copy, bytes, len);
+	msg.msg_namelen = addr_to_sockaddr(&asker->src, asker->sport, &to);
+	pktinfo_write(&msg, &control, &asker->server);
+	sendmsg(udp->source.fd, &msg, MSG_NOSIGNAL);
+}
+
+static const struct dns_transport udp_transport = {.reply = udp_reply};
+
 /* Read one datagram. False: there is none. */
 static bool
 udp_receive(struct dns_udp *udp)
@@ -35,16 +56,16 @@ udp_receive(struct dns_udp *udp)
 	    .msg_iovlen = 1,
 	    .msg_control = control.bytes,
 	    .msg_controllen = sizeof(control.bytes)};
-	struct dns_origin origin = {.transport = IPPROTO_UDP, .udp = udp};
+	struct dns_asker asker = {.proto = IPPROTO_UDP, .via = &udp_transport, .peer = udp};
 	ssize_t n = recvmsg(udp->source.fd, &msg, 0);
 
 	if (n < 0)
 		return errno == EINTR;
 	balance_arrive(udp->server->sandbox->balance, RECORD_ATTEMPT_DNS, 1);
-	if (addr_from_sockaddr((struct sockaddr *)&from, &origin.src, &origin.sport) &&
-	    pktinfo_read(&msg, &origin.server)) {
-		udp->last_src = origin.src;
-		dns_query_take(udp->server, &origin, bytes, (size_t)n);
+	if (addr_from_sockaddr((struct sockaddr *)&from, &asker.src, &asker.sport) &&
+	    pktinfo_read(&msg, &asker.server)) {
+		udp->last_src = asker.src;
+		dns_query_take(udp->server, &asker, bytes, (size_t)n);
 	}
 	return true;
 }
@@ -64,7 +85,7 @@ udp_dropped(int fd, uint32_t known)
 static void
 udp_count_dropped(struct dns_udp *udp)
 {
-	const struct dns_origin origin = {.transport = IPPROTO_UDP, .src = udp->last_src};
+	const struct dns_asker asker = {.proto = IPPROTO_UDP, .src = udp->last_src};
 	uint32_t total = udp_dropped(udp->source.fd, udp->dropped);
 	uint32_t dropped = total - udp->dropped; /* wraps as the kernel's does */
 
@@ -73,7 +94,7 @@ udp_count_dropped(struct dns_udp *udp)
 	udp->dropped = total;
 	balance_arrive(udp->server->sandbox->balance, RECORD_ATTEMPT_DNS, dropped);
 	dns_budget_over(
-	    &udp->server->budget, DNS_OVER_RATE, &origin, dropped, "more at once than the resolver's queue holds");
+	    &udp->server->budget, DNS_OVER_RATE, &asker, dropped, "more at once than the resolver's queue holds");
 }
 
 static void
@@ -111,23 +132,6 @@ udp_handler(struct loop_source *source, uint32_t events)
 		received++;
 	udp_count_dropped(udp);
 	udp_pace(udp, received);
-}
-
-void
-dns_udp_reply(const struct dns_origin *origin, const uint8_t *bytes, size_t len)
-{
-	struct sockaddr_storage to;
-	union pktinfo_control control;
-	uint8_t copy[DNS_UDP_MAX];
-	struct iovec iov = {.iov_base = copy, .iov_len = len};
-	struct msghdr msg = {.msg_name = &to, .msg_iov = &iov, .msg_iovlen = 1};
-
-	if (len > sizeof(copy))
-		return;
-	memcpy(copy, bytes, len);
-	msg.msg_namelen = addr_to_sockaddr(&origin->src, origin->sport, &to);
-	pktinfo_write(&msg, &control, &origin->server);
-	sendmsg(origin->udp->source.fd, &msg, MSG_NOSIGNAL);
 }
 
 static int

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The DNS server of one sandbox: what its sockets (dns.c), connections (dns_tcp.c) and queries (dns_query.c) share.
+/* The DNS server of one sandbox: what its sockets (dns.c), connections (dns_tcp.c) and queries (dns_query.h) share.
+ *
+ * A query goes down these files and never back up: dns.c or dns_tcp.c (the message comes in), dns_query.c (may it be
+ * asked?), dns_answer.c (ask, read the answer), dns_upstream.c, dns_lease.c (open what the answer names), dns_finish.c
+ * (reply and record).
  *
  * Owners: the server owns connections and queries; a query names the connection its reply goes to until either ends. */
 #ifndef POSTERN_GATEWAY_DNS_H
 #define POSTERN_GATEWAY_DNS_H
 
-#include "gateway/path/judge.h"
 #include "gateway/path/dns/dns_budget.h"
+#include "gateway/path/dns/dns_asker.h"
 #include "gateway/path/gateway.h"
 
 #include <stdbool.h>
@@ -49,38 +53,21 @@ struct dns_server {
 	struct dns_budget budget;
 };
 
-/* Where a query came from, and so where its reply goes. */
-struct dns_origin {
-	struct addr src, server; /* the guest, and the address it asked */
-	uint16_t sport;
-	uint8_t transport;     /* IPPROTO_UDP or IPPROTO_TCP */
-	struct dns_udp *udp;   /* UDP: the socket; NULL: no reply any more */
-	struct dns_conn *conn; /* TCP: the connection; NULL: it is gone */
-};
-
-/* gateway/path/dns/dns.c: send a reply as a datagram from the address that was asked. What the socket does not take is lost, as
- * datagrams are. */
-void dns_udp_reply(const struct dns_origin *origin, const uint8_t *bytes, size_t len);
-
-/* gateway/path/dns/dns_query.c: take a message from the guest; its answer and its record follow, now or later. */
-void dns_query_take(struct dns_server *server, const struct dns_origin *origin, const uint8_t *bytes, size_t len);
-/* What the guest wants to ask is not even read: record only. */
-void dns_query_refuse_unread(struct dns_server *server, const struct dns_origin *origin, enum verdict verdict,
+/* dns_query.c: take a message from the guest; its answer and its record follow, now or later. */
+void dns_query_take(struct dns_server *server, const struct dns_asker *asker, const uint8_t *bytes, size_t len);
+/* Record what a guest meant to ask and what is not even read; there is no reply. */
+void dns_query_refuse_unread(struct dns_server *server, const struct dns_asker *asker, enum verdict verdict,
     enum reason reason, const char *why);
 /* The connection goes away: its queries go on without a reply. */
 void dns_query_orphan(struct dns_server *server, const struct dns_conn *conn);
 /* The sandbox goes away: record and free all queries. */
 void dns_query_drop_all(struct dns_server *server);
 
-/* gateway/path/dns/dns_tcp.c: start and stop listening; stop closes the connections too. */
+/* dns_tcp.c: start and stop listening; stop closes the connections too. */
 int dns_tcp_start(struct dns_server *server, struct dns_listener *listener, int fd);
 void dns_tcp_stop(struct dns_server *server);
-/* Queue a reply on its connection. */
-void dns_tcp_reply(struct dns_conn *conn, const uint8_t *bytes, size_t len);
-/* A query of this connection has ended (after its reply, if any). */
-void dns_tcp_query_done(struct dns_conn *conn);
 
-/* gateway/path/dns/dns.c: attach takes the descriptors (closed on failure too): 0 or -errno. detach records what is under
+/* dns.c: attach takes the descriptors (closed on failure too): 0 or -errno. detach records what is under
  * way and frees it at once; a sandbox without this part is fine. */
 int dns_attach(struct sandbox *sandbox, int udp4, int udp6, int tcp4, int tcp6);
 void dns_detach(struct sandbox *sandbox);

@@ -2,8 +2,7 @@
 #include "gateway/path/dns/dns_budget.h"
 
 #include "base/clock.h"
-#include "gateway/path/dns/dns.h"
-#include "gateway/path/dns/dns_reply.h"
+#include "gateway/path/dns/dns_query.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +16,7 @@ static uint32_t budget_key;
 #define BUDGET_WORD(number) #number
 const char dns_budget_why[] = "more than " BUDGET_TEXT(DNS_BUDGET_QUERIES_S) " queries a second";
 
-const struct dns_over_answer dns_over_answers[] = {
+const struct dns_over_answer dns_budget_answers[] = {
     [DNS_OVER_RATE] = {VERDICT_LIMITED, REASON_LIMIT_RATE, DNS_REFUSED, DNS_EDE_BLOCKED},
     [DNS_OVER_NO_QUERY] = {VERDICT_DENIED, REASON_DNS_DENIED, DNS_REFUSED, DNS_EDE_NONE},
     [DNS_OVER_NO_ROOM] = {VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, DNS_SERVFAIL, DNS_EDE_NOT_READY},
@@ -26,7 +25,7 @@ const struct dns_over_answer dns_over_answers[] = {
 static void
 budget_record(struct dns_budget *budget, enum dns_over_kind kind)
 {
-	const struct dns_over_answer *answer = &dns_over_answers[kind];
+	const struct dns_over_answer *answer = &dns_budget_answers[kind];
 	struct dns_over *over = &budget->over[kind];
 	struct sandbox *sandbox = budget->server->sandbox;
 	struct record record;
@@ -34,21 +33,12 @@ budget_record(struct dns_budget *budget, enum dns_over_kind kind)
 
 	if (over->count == 0)
 		return;
-	memset(&record, 0, sizeof(record));
-	record.kind = RECORD_DNS;
-	dns->id = recorder_id(&sandbox->gateway->recorder);
-	dns->sandbox = sandbox->id;
-	dns->ts_us = clock_real_us();
+	dns_finish_fill_record(sandbox, &over->asker, &record);
 	dns->count = over->count;
-	dns->src = over->src;
-	dns->server = over->server;
-	dns->sport = over->sport;
-	dns->transport = over->transport;
 	dns->verdict = (uint8_t)answer->verdict;
 	dns->reason = (uint8_t)answer->reason;
 	dns->rcode = (uint8_t)answer->rcode;
 	dns->ede = answer->ede;
-	dns->generation = sandbox->generation;
 	snprintf(dns->answers, sizeof(dns->answers), "[]");
 	snprintf(dns->detail, sizeof(dns->detail), "%s", over->why);
 	if (balance_send(sandbox->balance, &record, 0, NULL) == 0)
@@ -131,17 +121,14 @@ dns_budget_query(struct dns_budget *budget)
 }
 
 void
-dns_budget_over(struct dns_budget *budget, enum dns_over_kind kind, const struct dns_origin *origin, uint64_t count,
-    const char *why)
+dns_budget_over(
+    struct dns_budget *budget, enum dns_over_kind kind, const struct dns_asker *asker, uint64_t count, const char *why)
 {
 	struct dns_over *over = &budget->over[kind];
 
 	over->why = why;
 	over->count += count;
-	over->src = origin->src;
-	over->server = origin->server;
-	over->sport = origin->sport;
-	over->transport = origin->transport;
+	over->asker = *asker;
 	if (!loop_timer_armed(&budget->timer))
 		loop_timer_set(budget->server->sandbox->gateway->loop, &budget->timer, DNS_BUDGET_RECORD_MS);
 }

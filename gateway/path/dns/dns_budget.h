@@ -7,7 +7,7 @@
 #define POSTERN_GATEWAY_DNS_BUDGET_H
 
 #include "base/loop.h"
-#include "policy/names/addr.h"
+#include "gateway/path/dns/dns_asker.h"
 #include "policy/names/name.h"
 #include "policy/reason.h"
 
@@ -27,7 +27,6 @@
 #define DNS_BUDGET_RECORD_MS 1000
 
 struct dns_server;
-struct dns_origin;
 
 /* What is counted instead of listed, each kind for itself. */
 enum dns_over_kind {
@@ -44,14 +43,12 @@ struct dns_over_answer {
 	uint16_t rcode; /* enum dns_rcode */
 	uint16_t ede;   /* DNS_EDE_* */
 };
-extern const struct dns_over_answer dns_over_answers[DNS_OVER_MAX];
+extern const struct dns_over_answer dns_budget_answers[DNS_OVER_MAX];
 
 struct dns_over {
-	uint64_t count;          /* not yet recorded */
-	const char *why;         /* static text */
-	struct addr src, server; /* of the last one */
-	uint16_t sport;
-	uint8_t transport;
+	uint64_t count;         /* not yet recorded */
+	const char *why;        /* static text */
+	struct dns_asker asker; /* of the last one */
 };
 
 struct dns_budget {
@@ -72,8 +69,8 @@ void dns_budget_close(struct dns_budget *budget);
 /* May one more query be looked at? False: refuse it, and tell dns_budget_over. */
 bool dns_budget_query(struct dns_budget *budget);
 /* Messages that get no record of their own: they are counted in their kind's next one. why: static text. */
-void dns_budget_over(struct dns_budget *budget, enum dns_over_kind kind, const struct dns_origin *origin,
-    uint64_t count, const char *why);
+void dns_budget_over(
+    struct dns_budget *budget, enum dns_over_kind kind, const struct dns_asker *asker, uint64_t count, const char *why);
 /* More than DNS_BUDGET_QUERIES_S. */
 extern const char dns_budget_why[];
 /* May this name go upstream? */

@@ -68,7 +68,7 @@ dns_lease_refuse_chain(struct dns_query *query)
 			continue;
 		snprintf(query->detail, sizeof(query->detail), "CNAME to %.80s: %.32s", query->chain.names[i].text,
 		    row->why);
-		dns_query_finish_denied(query, REASON_DNS_REBIND);
+		dns_finish_denied(query, REASON_DNS_REBIND);
 		return true;
 	}
 	return false;
@@ -155,7 +155,7 @@ lease_commit(struct dns_query *query)
 	struct sandbox *sandbox = query->server->sandbox;
 
 	if (sandbox->turn != query->turn) {
-		dns_query_restart(query);
+		query->restart(query);
 		return;
 	}
 	for (size_t i = 0; i < query->addr_count; i++) {
@@ -163,13 +163,12 @@ lease_commit(struct dns_query *query)
 		    query->lifetime_s + LEASE_GRACE_S, query->upstream_us);
 
 		if (rc < 0) {
-			dns_query_finish_broken(
-			    query, rc == -ENOSPC ? "the sandbox's lease table is full" : "no memory");
+			dns_finish_broken(query, rc == -ENOSPC ? "the sandbox's lease table is full" : "no memory");
 			return;
 		}
 	}
 	query->leased = true;
-	dns_query_finish_allowed(query, DNS_NOERROR, true);
+	dns_finish_allowed(query, DNS_NOERROR, true);
 }
 
 /* Seconds for the kernel's elements. An element serves every name of its address, and earlier answers whose TTL a guest
@@ -204,7 +203,7 @@ lease_send(struct dns_query *query)
 	rc = link_lease_add(&sandbox->gateway->link, &query->link, sandbox->id, query->leases + query->lease_sent,
 	    count, lease_timeout_s(query));
 	if (rc < 0) {
-		dns_query_finish_broken(query, "the keeper cannot be asked for leases");
+		dns_finish_broken(query, "the keeper cannot be asked for leases");
 		return;
 	}
 	query->lease_sent += count;
@@ -218,7 +217,7 @@ lease_handler(struct link_request *request, int status, const void *body)
 
 	(void)body;
 	if (status != 0)
-		dns_query_finish_broken(
+		dns_finish_broken(
 		    query, status == -ENOSPC ? "the sandbox's lease set is full" : "the keeper refused a lease");
 	else if (query->lease_sent < query->lease_count)
 		lease_send(query);
@@ -244,12 +243,12 @@ lease_refuse(struct dns_query *query, enum addr_worth worth)
 	case ADDR_FINE:
 		return false;
 	case ADDR_REFUSED:
-		dns_query_finish_denied(query, REASON_DNS_REBIND);
+		dns_finish_denied(query, REASON_DNS_REBIND);
 		return true;
 	case ADDR_UNKNOWN:
 		break;
 	}
-	dns_query_finish_broken(query, "the kernel did not answer a route lookup");
+	dns_finish_broken(query, "the kernel did not answer a route lookup");
 	return true;
 }
 
@@ -268,7 +267,7 @@ lease_refuse_all(struct dns_query *query)
 	snprintf(query->detail, sizeof(query->detail), "%s%s%s", addr_format(&query->denied_addr, text),
 	    why[0] == '\0' ? "" : ": ", why);
 	query->judgement.rule = query->denial.rule;
-	dns_query_finish_denied(query, query->denial.reason);
+	dns_finish_denied(query, query->denial.reason);
 }
 
 /* A and AAAA. The kernel is asked about those that are leased only: a lookup costs as much as the rest of the query. */
@@ -341,15 +340,15 @@ lease_services(struct dns_query *query, const struct dns_answer *answer, const s
 	if (query->services == NULL)
 		query->services = calloc(DNS_SERVICES_MAX, sizeof(*query->services));
 	if (query->services == NULL) {
-		dns_query_finish_broken(query, "no memory");
+		dns_finish_broken(query, "no memory");
 		return;
 	}
 	for (size_t i = 0; i < answer->service_count; i++)
 		service_take(query, &answer->services[i], ports);
 	if (query->service_count == 0)
-		dns_query_finish_allowed(query, DNS_NOERROR, false);
+		dns_finish_allowed(query, DNS_NOERROR, false);
 	else if (query->addr_count == 0)
-		dns_query_finish_allowed(query, DNS_NOERROR, true);
+		dns_finish_allowed(query, DNS_NOERROR, true);
 	else
 		lease_send(query);
 }
@@ -362,9 +361,9 @@ dns_lease_start(struct dns_query *query, const struct dns_answer *answer)
 	query->link.handler = lease_handler;
 	lease_times(query);
 	if (query->question.type == DNS_TYPE_CNAME)
-		dns_query_finish_allowed(query, DNS_NOERROR, true);
+		dns_finish_allowed(query, DNS_NOERROR, true);
 	else if (lease_prepare(query, &ports) < 0)
-		dns_query_finish_broken(query, "no memory");
+		dns_finish_broken(query, "no memory");
 	else if (answer->service_count > 0)
 		lease_services(query, answer, &ports);
 	else

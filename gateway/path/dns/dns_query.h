@@ -32,11 +32,12 @@ enum dns_query_state { DNS_QUERY_ASKING, DNS_QUERY_LEASING, DNS_QUERY_DONE };
 struct dns_query {
 	struct dns_query *next;
 	struct dns_server *server;
-	struct dns_origin origin;
+	struct dns_asker asker;
 	struct dns_question question;
 	enum dns_query_state state;
 	struct loop_timer deadline;
 	struct loop_deferred deferred;
+	void (*restart)(struct dns_query *query); /* decide again from the start: the policy changed meanwhile */
 
 	/* The decision, and under which policy generation it was made. */
 	struct judgement judgement;
@@ -74,20 +75,26 @@ struct dns_query {
 	char detail[128];
 };
 
-/* End the query as allowed, with or without data: reply, record, free at the end of the round. */
-void dns_query_finish_allowed(struct dns_query *query, uint16_t rcode, bool data);
-void dns_query_finish_denied(struct dns_query *query, enum reason reason);
-/* Our own fault: SERVFAIL, internal_error. why goes to the record. */
-void dns_query_finish_broken(struct dns_query *query, const char *why);
-/* Decide again from the start, because the policy changed meanwhile. */
-void dns_query_restart(struct dns_query *query);
+/* dns_answer.c: ask upstream for the end of the chain; the answer is read, leased and finished from there. */
+void dns_answer_ask(struct dns_query *query);
 
-/* gateway/path/dns/dns_lease.c: judge the answer's addresses, lease what is left of them, then finish. */
+/* dns_lease.c: judge the answer's addresses, lease what is left of them, then finish. */
 void dns_lease_start(struct dns_query *query, const struct dns_answer *answer);
 /* Is a CNAME target on the chain refused whatever a policy says? Then the query is finished. */
 bool dns_lease_refuse_chain(struct dns_query *query);
 
-/* gateway/path/dns/dns_record.c: send the record of a finished query. */
-void dns_record_send(const struct dns_query *query);
+/* dns_finish.c: end the query in any state: reply, record, free at the end of the round. */
+void dns_finish(struct dns_query *query, enum verdict verdict, enum reason reason, uint16_t rcode, uint16_t ede);
+/* As allowed, with or without data. */
+void dns_finish_allowed(struct dns_query *query, uint16_t rcode, bool data);
+void dns_finish_denied(struct dns_query *query, enum reason reason);
+/* Our own fault: SERVFAIL, internal_error. why goes to the record. */
+void dns_finish_broken(struct dns_query *query, const char *why);
+/* The resolvers failed: SERVFAIL, upstream_error. */
+void dns_finish_upstream(struct dns_query *query, uint16_t ede, const char *why);
+/* Send a reply to where a message came from, if one still can be. */
+void dns_finish_send(const struct dns_asker *asker, const struct dns_reply *reply);
+/* Make a record of kind RECORD_DNS: a new id, the time, the count 1, the asker. */
+void dns_finish_fill_record(struct sandbox *sandbox, const struct dns_asker *asker, struct record *ret_record);
 
 #endif

@@ -24,7 +24,7 @@
 /* Queries of one connection under way; it is not read from meanwhile (CASES C-04). */
 #define DNS_TCP_IN_FLIGHT_MAX 64
 #define DNS_TCP_IDLE_MS 10000
-/* Longest message taken; see DNS_UDP_QUERY_MAX in gateway/path/dns/dns.c. */
+/* Longest message taken; see DNS_UDP_QUERY_MAX in dns.c. */
 #define DNS_TCP_QUERY_MAX 4096
 /* Unsent answers at which reading stops, and at which the connection is given up (all queries under way may still end,
  * with some 8 KiB each at the very most). */
@@ -39,7 +39,7 @@
 struct dns_conn {
 	struct dns_conn *next;
 	struct dns_server *server;
-	struct dns_origin origin;  /* the same for all its queries */
+	struct dns_asker asker;    /* the same for all its queries */
 	struct loop_source source; /* fd -1: closed, waits to be freed */
 	struct loop_timer idle;
 	struct loop_deferred deferred;
@@ -135,7 +135,7 @@ conn_take_message(struct dns_conn *conn, size_t at)
 	if (size == 0 || size > DNS_TCP_QUERY_MAX) {
 		if (size > 0) {
 			balance_arrive(conn->server->sandbox->balance, RECORD_ATTEMPT_DNS, 1);
-			dns_query_refuse_unread(conn->server, &conn->origin, VERDICT_DENIED, REASON_DNS_DENIED,
+			dns_query_refuse_unread(conn->server, &conn->asker, VERDICT_DENIED, REASON_DNS_DENIED,
 			    "a message longer than any query");
 		}
 		/* Earlier queries are still answered; the rest of the stream is not looked at. */
@@ -149,7 +149,7 @@ conn_take_message(struct dns_conn *conn, size_t at)
 	conn->in_flight++;
 	balance_arrive(conn->server->sandbox->balance, RECORD_ATTEMPT_DNS, 1);
 	loop_timer_set(conn_loop(conn), &conn->idle, DNS_TCP_IDLE_MS);
-	dns_query_take(conn->server, &conn->origin, message, size);
+	dns_query_take(conn->server, &conn->asker, message, size);
 	return 2 + size;
 }
 
@@ -232,11 +232,14 @@ conn_idle_handler(struct loop_timer *timer)
 		conn_close(conn);
 }
 
-void
-dns_tcp_reply(struct dns_conn *conn, const uint8_t *bytes, size_t len)
+/* Queues a reply on its connection. */
+static void
+conn_reply(void *peer, const struct dns_asker *asker, const uint8_t *bytes, size_t len)
 {
+	struct dns_conn *conn = peer;
 	size_t need = conn->out_len + 2 + len;
 
+	(void)asker;
 	if (conn_closed(conn) || len > UINT16_MAX)
 		return;
 	if (need > conn->out_size) {
@@ -256,13 +259,18 @@ dns_tcp_reply(struct dns_conn *conn, const uint8_t *bytes, size_t len)
 	conn->out_len += len;
 }
 
-void
-dns_tcp_query_done(struct dns_conn *conn)
+/* A query of the connection has ended: the next message may be taken. */
+static void
+conn_query_done(void *peer)
 {
+	struct dns_conn *conn = peer;
+
 	conn->in_flight--;
 	if (!conn_closed(conn) && !conn->busy)
 		conn_process(conn);
 }
+
+static const struct dns_transport conn_transport = {.reply = conn_reply, .done = conn_query_done};
 
 static void
 conn_new(struct dns_server *server, int fd, const struct sockaddr *from)
@@ -276,14 +284,15 @@ conn_new(struct dns_server *server, int fd, const struct sockaddr *from)
 		return;
 	}
 	conn->server = server;
-	conn->origin.transport = IPPROTO_TCP;
-	conn->origin.conn = conn;
+	conn->asker.proto = IPPROTO_TCP;
+	conn->asker.via = &conn_transport;
+	conn->asker.peer = conn;
 	conn->source.fd = fd;
 	conn->source.handler = conn_handler;
 	conn->idle.handler = conn_idle_handler;
-	if (!addr_from_sockaddr(from, &conn->origin.src, &conn->origin.sport) ||
+	if (!addr_from_sockaddr(from, &conn->asker.src, &conn->asker.sport) ||
 	    getsockname(fd, (struct sockaddr *)&to, &to_len) < 0 ||
-	    !addr_from_sockaddr((struct sockaddr *)&to, &conn->origin.server, NULL) ||
+	    !addr_from_sockaddr((struct sockaddr *)&to, &conn->asker.server, NULL) ||
 	    loop_source_add(conn_loop(conn), &conn->source, EPOLLIN) < 0) {
 		close(fd);
 		free(conn);
@@ -300,16 +309,16 @@ conn_new(struct dns_server *server, int fd, const struct sockaddr *from)
 static void
 conn_refuse(struct dns_server *server, int fd, const struct sockaddr *from)
 {
-	struct dns_origin origin = {.transport = IPPROTO_TCP};
+	struct dns_asker asker = {.proto = IPPROTO_TCP};
 	struct sockaddr_storage to;
 	socklen_t to_len = sizeof(to);
 
 	balance_arrive(server->sandbox->balance, RECORD_ATTEMPT_DNS, 1);
 	/* An address that the kernel does not tell stays empty. */
-	(void)addr_from_sockaddr(from, &origin.src, &origin.sport);
+	(void)addr_from_sockaddr(from, &asker.src, &asker.sport);
 	if (getsockname(fd, (struct sockaddr *)&to, &to_len) == 0)
-		(void)addr_from_sockaddr((struct sockaddr *)&to, &origin.server, NULL);
-	dns_query_refuse_unread(server, &origin, VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS, "too many DNS connections");
+		(void)addr_from_sockaddr((struct sockaddr *)&to, &asker.server, NULL);
+	dns_query_refuse_unread(server, &asker, VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS, "too many DNS connections");
 	close(fd);
 }
 

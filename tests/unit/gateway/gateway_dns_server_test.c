@@ -192,7 +192,7 @@ case_C_22_refused_and_recorded(void **state)
 static void
 case_C_20_all_types(void **state)
 {
-	struct dns_origin origin = {.src = addr_of(LAB_GUEST4), .server = addr_of("8.8.8.8"), .transport = IPPROTO_UDP};
+	struct dns_asker asker = {.src = addr_of(LAB_GUEST4), .server = addr_of("8.8.8.8"), .proto = IPPROTO_UDP};
 	struct lab *lab;
 	static struct wire query;
 
@@ -209,7 +209,7 @@ case_C_20_all_types(void **state)
 		lab->far->forgot = true;
 		wire_query(&query, 1, "www.example.com", type, 0);
 		balance_arrive(lab->sandbox.balance, RECORD_ATTEMPT_DNS, 1);
-		dns_query_take(lab->sandbox.dns, &origin, query.bytes, query.len);
+		dns_query_take(lab->sandbox.dns, &asker, query.bytes, query.len);
 		loop_round(lab->far->gateway.loop, 0);
 		if (served || type % 4096 == 0 || type < 300)
 			far_end_settle(lab->far);
