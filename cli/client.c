@@ -14,7 +14,7 @@
 
 /* Longer than the 30 s that the daemon waits for its keeper. */
 #define CLIENT_TIMEOUT_S 60
-/* Longest answer taken: policies are quoted in it. */
+/* Longest answer accepted; policies are quoted in it. */
 #define CLIENT_ANSWER_MAX (64u << 20)
 /* As in the daemon: [a-z0-9][a-z0-9_.-]{0,62}. */
 #define CLIENT_NAME_MAX 63

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What people paste as a target, a URL for instance, as "host:port". */
+/* Turns a target as typed, a URL for instance, into "host:port". */
 #ifndef POSTERN_CLI_TARGET_H
 #define POSTERN_CLI_TARGET_H
 

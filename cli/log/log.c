@@ -14,7 +14,7 @@
 
 /* Rows shown without -n and --since. */
 #define LOG_LAST 200
-/* Between looks for new rows. */
+/* Between readings with --follow. */
 #define LOG_FOLLOW_MS 200
 
 enum log_format { LOG_FORMAT_SHORT, LOG_FORMAT_WIDE, LOG_FORMAT_JSON, LOG_FORMAT_EXPORT, LOG_FORMAT_MAX };
@@ -199,7 +199,7 @@ log_follow(struct query **query, struct error *err)
 		if (log_print_all(*query, query_follow, 0, err) < 0)
 			return -1;
 		nanosleep(&pause, NULL);
-		/* Between two files there is a moment without one. */
+		/* While the file is being replaced there is none for a moment. */
 		if (query_is_stale(*query) && log_reopen(query, err) < 0 && err->code != ERROR_NOT_FOUND &&
 		    err->code != ERROR_CORRUPT)
 			return -1;

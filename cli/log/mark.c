@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* postern mark: a step of the agent, among its connections in the log. */
+/* postern mark: put a step of the agent among its connections in the log. */
 #include "cli/client.h"
 #include "cli/commands.h"
 
@@ -9,7 +9,7 @@
 /* Longer lines are an error here; the limit of the daemon is much lower, and its answer says so. */
 #define MARK_LINE_MAX 4096
 
-/* It is on record when this returns. */
+/* The mark is on record when this returns. */
 static int
 mark_send(const struct command *command, const char *text, struct error *err)
 {

@@ -68,8 +68,8 @@ report_policy_text(struct report_options *options)
 	return text;
 }
 
-/* The sentence about the log's state from the newest seal before since_us on: of all of it, not of one sandbox's part.
- * Returns whether it is a good one. */
+/* Verifies the whole log (not one sandbox's part) from the newest seal before since_us on; writes the result as a
+ * sentence. Returns whether no fault was found. */
 static bool
 report_verify(const char *path, int64_t since_us, char ret_text[REPORT_VERDICT_MAX])
 {

@@ -29,7 +29,7 @@ static struct {
 	bool watch;
 } options = {.rows = TOP_ROWS};
 
-/* What the rows become. */
+/* Where the rows go: a table or JSON. */
 struct top_output {
 	struct table table;
 	json_t *rows; /* NULL: a table */
@@ -46,7 +46,7 @@ static const struct args_option top_options[] = {
     {0},
 };
 
-/* Printable. */
+/* The text with unprintable bytes escaped. */
 static const char *
 top_text(struct query_text text, char ret_text[TOP_TEXT_MAX])
 {

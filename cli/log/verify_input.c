@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How a verifier key, and a note, begin. */
+/* First words of a verifier key and of a note. */
 #define INPUT_KEY "postern+"
 #define INPUT_NOTE "postern-audit/"
-/* A file of keys is small. */
+/* Largest file of keys. */
 #define INPUT_KEYS_MAX (64 << 10)
 
 static int

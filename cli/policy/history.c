@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is no country or network is not known. */
+/* An invalid country or network counts as not known. */
 static struct addr_place
 history_place_of(const struct query_row *row)
 {

@@ -2,7 +2,7 @@
 /* A sandbox's recorded history, read from the audit database itself, with the daemon running or not: for postern policy
  * replay and suggest.
  *
- * Nothing in the database is believed: what is no canonical name, strict address, TCP or UDP port is left out. */
+ * Nothing in the database is trusted: rows without a canonical name, strict address, TCP or UDP port are left out. */
 #ifndef POSTERN_CLI_HISTORY_H
 #define POSTERN_CLI_HISTORY_H
 
@@ -14,12 +14,12 @@
 
 #include <stdbool.h>
 
-/* Different targets that are told apart: a guest can make up any number. Further ones are only counted. */
+/* Most targets kept apart, since a guest can make up any number; further ones are only counted. */
 #define HISTORY_TARGETS_MAX 20000
 /* "name:65535/tcp" */
 #define HISTORY_TARGET_TEXT_MAX (NAME_TEXT_MAX + 16)
 
-/* What a row was about. */
+/* The target of a row. */
 struct history_target {
 	bool dns; /* a question, no connection: only name counts */
 	bool named;
@@ -30,13 +30,13 @@ struct history_target {
 	struct addr_place place; /* where addr was, as recorded */
 };
 
-/* False: the row is about nothing that a policy could name. */
+/* False when a policy could not name the target. */
 bool history_target_of(const struct query_row *row, struct history_target *ret_target);
 
 /* "name:443/tcp", "[2600::1]:443/tcp", "name dns". */
 const char *history_target_text(const struct history_target *target, char ret_text[HISTORY_TARGET_TEXT_MAX]);
 
-/* What became of a row, in as far as the policy had a say. */
+/* The outcome of a row, as far as the policy decides. */
 enum history_past {
 	HISTORY_ALLOWED,
 	HISTORY_DENIED, /* by the policy: no rule, a deny rule, a rule that had ended */
@@ -61,7 +61,7 @@ struct history_source {
 void history_source_finish(struct history_source *source, const char *db, int64_t back_s);
 
 /* Call handler for each connection and question, oldest first. 0; -1, also with ERROR_NOT_FOUND when there is none: a
- * slip in the name or the time must not look like a good answer. */
+ * wrong name or time must not look like a good answer. */
 int history_read(const struct history_source *source, void (*handler)(const struct query_row *row, void *context),
     void *context, struct error *err);
 

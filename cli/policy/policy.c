@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* On stderr: an editor jumps there. What is wrong has the program's name in front, as all errors have. */
+/* On stderr, so that an editor can jump to the place. Errors have the command's name in front, as all errors have. */
 static void
 policy_print_notes(const char *file, const struct policy_notes *notes)
 {
@@ -43,7 +43,7 @@ policy_notes_json(const struct policy_notes *notes)
 	return list;
 }
 
-/* A file's part of what check prints as JSON; err is NULL when the policy is good. */
+/* One file's result as JSON; err is NULL when the policy is good. */
 static json_t *
 policy_check_json(
     const char *file, const struct snapshot *snapshot, const struct policy_notes *notes, const struct error *err)
@@ -51,7 +51,7 @@ policy_check_json(
 	json_t *errors = notes->broken ? policy_notes_json(notes) : json_array();
 	char date[SHARED_DATE_MAX];
 
-	/* What has no place in this text: no such file, a preset that is not there. */
+	/* Errors without a place in this text: a missing file or preset. */
 	if (err != NULL && !notes->broken)
 		json_array_append_new(errors, json_pack("{s:s}", "text", err->text));
 	return json_pack("{s:s, s:b, s:I, s:s, s:o, s:o, s:I}", "file", file, "good", err == NULL, "rules",

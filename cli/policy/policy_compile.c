@@ -14,7 +14,7 @@ policy_compile_presets(struct preset_dirs *ret_dirs, struct error *err)
 	return preset_dirs_open(getenv("POSTERN_PRESET_DIR"), ret_dirs, err);
 }
 
-/* The layers but for their presets; takes the sandbox's policy. */
+/* Merges the layers with the presets and compiles them. Takes the sandbox's policy. */
 static struct snapshot *
 compile_layers(struct policy_layers *layers, struct policy *policy, struct error *err)
 {

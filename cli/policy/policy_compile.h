@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the subcommands of postern policy share: from a file or text to a compiled policy, as posternd would. */
+/* Compiles a file or text to a policy as posternd would. */
 #ifndef POSTERN_CLI_POLICY_COMPILE_H
 #define POSTERN_CLI_POLICY_COMPILE_H
 
@@ -7,7 +7,7 @@
 #include "policy/text/layers.h"
 #include "policy/compiled/snapshot.h"
 
-/* The directories of presets; $POSTERN_PRESET_DIR is for people who write some. 0 or -1. */
+/* The directories of presets; $POSTERN_PRESET_DIR overrides them. 0 or -1. */
 int policy_compile_presets(struct preset_dirs *ret_dirs, struct error *err);
 
 /* Read a file and compile it with its presets, without an organisation's policy; "expires: 2h" counts from applied_us
@@ -15,8 +15,8 @@ int policy_compile_presets(struct preset_dirs *ret_dirs, struct error *err);
 struct snapshot *policy_compile_at(const char *path, int64_t applied_us, struct error *err);
 /* The same of a text; file is for origins and messages. */
 struct snapshot *policy_compile_text(const char *text, const char *file, int64_t applied_us, struct error *err);
-/* A file, now, between an organisation's policy and live edits, either of which may be NULL. What deserves a second
- * look in it is added to *notes (NULL: not asked for). */
+/* A file, now, between an organisation's policy and live edits, either of which may be NULL. Notes on it are
+ * added to *notes (may be NULL). */
 struct snapshot *policy_compile_between(const char *path, const struct policy *organisation, const struct policy *edits,
     struct policy_notes *notes, struct error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the daemon says of a sandbox's policy in force, for people. */
+/* A sandbox's policy in force, from the API's JSON, as text. */
 #ifndef POSTERN_CLI_POLICY_EFFECTIVE_H
 #define POSTERN_CLI_POLICY_EFFECTIVE_H
 
@@ -15,7 +15,7 @@ void policy_effective_terms(const json_t *rule, struct terms *ret_terms);
  * used". */
 const char *policy_effective_words(const json_t *rule, char ret_text[TERMS_TEXT_MAX]);
 
-/* The setting of a sandbox's answer as terms_format_setting says it; "" for what is the default. */
+/* The setting of a sandbox's answer as terms_format_setting writes it; "" for a default. */
 const char *policy_effective_setting(const json_t *sandbox, enum policy_setting setting, char ret_text[TERMS_TEXT_MAX]);
 
 /* The rule, or "allow at most ..." for one of the organisation: by itself that opens nothing. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Policies and rules as the command line takes them: checked here first, so that mistakes are shown with line and
- * column before anything is sent. */
+/* Policies and rules of a command line, checked before anything is sent, so that errors name line and column. */
 #ifndef POSTERN_CLI_POLICY_TEXT_H
 #define POSTERN_CLI_POLICY_TEXT_H
 

@@ -37,7 +37,7 @@ struct replay_tally {
 	int64_t untold; /* attempts beyond HISTORY_TARGETS_MAX */
 	int64_t judged, changed;
 	int64_t left_out[REASON_MAX];
-	int64_t placeless; /* connections that a rule by country or network cannot be held against */
+	int64_t placeless; /* connections to which a rule by country or network cannot be applied */
 	int64_t nameless;  /* about nothing that a rule could name */
 	bool no_memory;
 };

@@ -82,7 +82,7 @@ rules_request(const struct command *command, const char *method, const char *suf
 	return 0;
 }
 
-/* Sends the operands as rules; action NULL: of either kind. */
+/* Sends the operands as rules; action NULL: allow and deny rules. */
 static int
 rules_send(
     const struct command *command, const char *method, enum rule_action form, const char *action, struct error *err)
@@ -113,7 +113,7 @@ rules_run_deny(const struct command *command, struct error *err)
 	return rules_send(command, "POST", RULE_DENY, "deny", err);
 }
 
-/* Every allow rule is valid as a deny rule, so that form tells whether a word is a rule at all. */
+/* Every allow rule is valid as a deny rule too, so words are checked as deny rules. */
 static int
 rules_run_revoke(const struct command *command, struct error *err)
 {

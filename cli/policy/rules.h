@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A change of a sandbox's policy, by rules or as a whole: sent, and what became of it printed. */
+/* Sends a change of a sandbox's policy, by rules or as a whole, and prints the result. */
 #ifndef POSTERN_CLI_RULES_H
 #define POSTERN_CLI_RULES_H
 

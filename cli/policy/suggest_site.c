@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Which hosts belong together: those that one page, or one command, brought in.
+/* Which hosts belong together: those of one page or one command.
  *
- * Theory of operation. Inside TLS nothing is seen of a redirect or of what a page refers to. What is seen: the chains
- * of aliases (CNAME) in answers, and when a name was first heard of. So this is a guess, and it only arranges: what is
+ * Theory of operation. Redirects and the parts of a page are not visible inside TLS. Visible are the chains of aliases
+ * (CNAME) in answers, and when a name was first met. So this is a guess; it only orders the text, and what is
  * suggested does not depend on it. The unit is the registered domain, so that a wildcard for its hosts stands in one
  * place.
  *
  * A domain new to the history belongs to the site (another domain) to which
  *  - the name leads, or from which a chain led to it: one of the names in the chain was met before with that site; else
  *  - a connection was let through last, if that was at most SUGGEST_SITE_S before.
- * Otherwise it is a site of its own. What belongs to a site is none itself, so that a busy guest's hosts do not all end
- * up in one heap: each heap begins with a connection to its site and takes in what is new in the seconds after one. */
+ * Otherwise it is a site of its own. A domain that belongs to a site is not a site itself, so that a busy guest's hosts
+ * do not all end up in one group: one begins with a connection to its site and takes new domains for some seconds. */
 #include "cli/policy/suggest_site.h"
 
 #include "policy/reason.h"
@@ -96,7 +96,7 @@ suggest_site_chain(const struct query_row *row, struct name chain[SUGGEST_CHAIN_
 	return count;
 }
 
-/* To which site does a domain belong that is first met with this name at this time? NULL: to none before. */
+/* The site of a domain that is first met with this name at this time; NULL: a site of its own. */
 static struct suggest_domain *
 site_of(const struct suggest *suggest, const struct name *name, const struct name *chain, size_t count, int64_t ts_us)
 {

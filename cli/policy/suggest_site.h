@@ -5,7 +5,7 @@
 
 #include "cli/policy/suggest_targets.h"
 
-/* The names that a question's answer leads over, canonical ones only. Returns how many. */
+/* The aliases in a query's answer, canonical names only. Returns how many. */
 size_t suggest_site_chain(const struct query_row *row, struct name chain[SUGGEST_CHAIN_MAX]);
 /* The domain of a name that was met in a row; a new one is given its site. NULL when out of memory: suggest->no_memory
  * is set then. */

@@ -96,7 +96,7 @@ suggest_target_of(struct suggest *suggest, const struct history_target *from, bo
 	return target;
 }
 
-/* False: a port that no rule can open, or one too many. */
+/* False for a port that no rule can open, and when there are too many. */
 static bool
 suggest_add_port(struct suggest_ports *ports, uint8_t proto, uint16_t port)
 {
@@ -138,7 +138,7 @@ suggest_wants(struct suggest *suggest, const struct query_row *row, struct histo
 		suggest->nameless++;
 		return false;
 	}
-	/* Reverse questions for addresses of its own are allowed, without a rule. */
+	/* Reverse queries for its own addresses are allowed without a rule. */
 	if (past == HISTORY_ALLOWED && ret_target->dns && name_never(&ret_target->name) != NULL)
 		return false;
 	if (past == HISTORY_DENIED && (!ret_target->named || row->reason != REASON_NO_RULE)) {
@@ -161,7 +161,7 @@ suggest_targets_row(const struct query_row *row, void *context)
 
 	if (!suggest_wants(suggest, row, &from))
 		return;
-	/* A name beside an address rule is only what the guest said. */
+	/* Under an address rule the name is only claimed by the guest. */
 	named = from.named && (from.dns || row->name_source != NAME_SOURCE_CIDR);
 	if (!named && from.addr.family == 0) {
 		suggest->nameless++;

@@ -10,10 +10,10 @@
 
 /* Ports of one host and protocol; a port scan is not suggested in full. */
 #define SUGGEST_PORTS_MAX 16
-/* A name first heard of within so long after a connection to a site stands with it: a page asks for what it consists of
- * within seconds, and so does a client for where it is redirected to. */
+/* A name first met within this time after a connection to a site is grouped with it: a page's parts and the target of a
+ * redirect are resolved within seconds. */
 #define SUGGEST_SITE_S 5
-/* Names of one answer's chain of aliases that are looked at; longer ones are no honest answers'
+/* Names of one answer's chain of aliases that are read; longer chains are not honest answers'
  * (gateway/path/dns/dns_message.h). */
 #define SUGGEST_CHAIN_MAX 16
 

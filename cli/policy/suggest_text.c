@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From targets to a policy's text. They are sorted by site, registered domain and ports, so that what one page brought
- * in and those which make a wildcard stand together, and written in that order. What cannot be a rule (never list,
- * look-alikes) was found by asking rule_parse, which is also what reads policies; the whole is parsed and compiled
- * before it is printed. */
+ * in and those which make a wildcard stand together, and written in that order. rule_parse, which also reads
+ * policies, decides what cannot be a rule (never list, look-alikes); the whole text is parsed and compiled before it is
+ * printed. */
 #include "cli/policy/suggest_text.h"
 
 #include "audit/record.h"
@@ -62,7 +62,7 @@ suggest_domain(const struct suggest_target *target)
 	return target->name.text + target->domain_at;
 }
 
-/* Is it a part of a site of several domains? */
+/* Does it belong to a site of several domains? */
 static bool
 suggest_has_company(const struct suggest_target *target)
 {
@@ -179,7 +179,7 @@ suggest_write_rule(FILE *out, const char *what, const struct suggest_target *tar
 	return rules;
 }
 
-/* "*.domain" for all of them, in front of it what they are. */
+/* "*.domain" for all of them, after comments that list them. */
 static size_t
 suggest_write_wildcard(FILE *out, const struct suggest_target *items, size_t count)
 {
@@ -205,7 +205,7 @@ suggest_write_wildcard(FILE *out, const struct suggest_target *items, size_t cou
 	return suggest_write_rule(out, what, &all);
 }
 
-/* Above the first rule of a site of several domains: why they stand together. Behind the last one's rules too. */
+/* The comment above the first rule of a site of several domains, and after its last rule. */
 static void
 suggest_write_site(FILE *out, const struct suggest_target *before, const struct suggest_target *target)
 {
@@ -244,7 +244,7 @@ suggest_write_rules(FILE *out, const struct suggest_list *list)
 		fprintf(out, "  []\n");
 }
 
-/* As comments: why they are not suggested. */
+/* Writes comments on targets that are not suggested, with the reason. */
 static void
 suggest_write_refused(FILE *out, const struct suggest_list *list)
 {
@@ -296,7 +296,7 @@ suggest_write(
 			    counts[i].count == 1 ? "" : "s", counts[i].what);
 }
 
-/* As posternd will read it. */
+/* Parses and compiles the text as posternd will. */
 static int
 suggest_check(const char *text, size_t len, struct error *err)
 {

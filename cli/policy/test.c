@@ -34,7 +34,7 @@ test_print(const json_t *answer)
 	table_print(&table, stdout, "");
 	table_init(&table, 1, NULL);
 	if (allowed && rule[0] == '\0')
-		table_add(&table, "allowed: no rule does, but mode: learn lets it through");
+		table_add(&table, "allowed: by no rule, but mode: learn lets it through");
 	else if (allowed)
 		table_addf(&table, "allowed by: %s (%s)", rule, origin);
 	else if (rule[0] != '\0')

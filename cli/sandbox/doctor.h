@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Checks of this machine: each says ok, warn or fail, and what to do about it. */
+/* Checks of this machine: each reports ok, warn or fail, and a remedy. */
 #ifndef POSTERN_CLI_DOCTOR_H
 #define POSTERN_CLI_DOCTOR_H
 
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* As many as posternd uses at most. */
+/* Most that posternd uses. */
 #define DOCTOR_RESOLVERS_MAX 4
 
 enum doctor_level { DOCTOR_OK, DOCTOR_WARN, DOCTOR_FAIL, DOCTOR_LEVEL_MAX };
@@ -26,8 +26,8 @@ struct doctor {
 void doctor_check_add(struct doctor *doctor, enum doctor_level level, const char *check, const char *remedy,
     const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-/* Run a program and collect at most size - 1 bytes of its stdout and stderr. as_root: when we are not root, in a user
- * namespace of its own where it is. Returns its exit status; 127: could not be run; 126: no such namespace. */
+/* Run a program and collect at most size - 1 bytes of its stdout and stderr. as_root: unless this process is root, in a
+ * user namespace of its own, as root there. Returns its exit status; 127: could not be run; 126: no such namespace. */
 int doctor_capture(const char *const *argv, bool as_root, char *ret_output, size_t size);
 
 /* Output of `nft -j list ruleset`: foreign base chains that drop what the gateway sends. Returns how many it reported.

@@ -40,7 +40,7 @@ capture_read(int fd, char *output, size_t size)
 	size_t len = 0;
 	ssize_t n;
 
-	/* What does not fit is read all the same: a program that cannot write would hang. */
+	/* Output that does not fit is read and dropped: a program that cannot write would hang. */
 	for (;;) {
 		n = len + 1 < size ? read(fd, output + len, size - 1 - len) : read(fd, rest, sizeof(rest));
 		if (n < 0 && errno == EINTR)

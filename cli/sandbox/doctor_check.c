@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of a ruleset: large hosts have many rules. */
+/* Largest ruleset; large hosts have many rules. */
 #define DOCTOR_RULESET_MAX (8u << 20)
 #define DOCTOR_OUTPUT_MAX 2048
 
@@ -80,8 +80,8 @@ doctor_check_kernel(struct doctor *doctor)
 	int status;
 
 	if (argv[0] == NULL) {
-		doctor_check_add(doctor, DOCTOR_FAIL, "kernel", "install it, or run the postern that lies beside it",
-		    "posternd is not found, so the kernel cannot be tried");
+		doctor_check_add(doctor, DOCTOR_FAIL, "kernel", "install posternd, or run the postern beside it",
+		    "posternd is not found, so the kernel cannot be tested");
 		return;
 	}
 	status = doctor_capture(argv, true, output, sizeof(output));
@@ -89,7 +89,7 @@ doctor_check_kernel(struct doctor *doctor)
 		doctor_check_add(doctor, DOCTOR_OK, "kernel", NULL, "%s", output);
 	else if (status == 126)
 		doctor_check_add(
-		    doctor, DOCTOR_WARN, "kernel", "run postern doctor as root", "cannot be tried by this user");
+		    doctor, DOCTOR_WARN, "kernel", "run postern doctor as root", "this user cannot test it");
 	else
 		doctor_check_add(
 		    doctor, DOCTOR_FAIL, "kernel", NULL, "%s", output[0] == '\0' ? "posternd --probe failed" : output);
@@ -103,7 +103,7 @@ doctor_check_tun(struct doctor *doctor)
 	int fd;
 
 	if (stat("/dev/net/tun", &st) < 0 || !S_ISCHR(st.st_mode)) {
-		doctor_check_add(doctor, DOCTOR_FAIL, "tun", remedy, "/dev/net/tun is not there");
+		doctor_check_add(doctor, DOCTOR_FAIL, "tun", remedy, "/dev/net/tun does not exist");
 		return;
 	}
 	fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
@@ -139,7 +139,7 @@ void
 doctor_check_users(struct doctor *doctor)
 {
 	static const char *const users[] = {"postern-gateway", "postern-audit", "postern-control"};
-	/* Who is not root, or has a daemon that answers, does without them. */
+	/* They are not needed by an ordinary user, or when a daemon answers. */
 	enum doctor_level level = geteuid() != 0 || doctor->daemon_answers ? DOCTOR_WARN : DOCTOR_FAIL;
 	static const char remedy[] =
 	    "systemd-sysusers, or posternd --gateway-user, --audit-user, --control-user, --group";
@@ -149,10 +149,10 @@ doctor_check_users(struct doctor *doctor)
 		if (getpwnam(users[i]) != NULL)
 			found++;
 		else
-			doctor_check_add(doctor, level, "users", remedy, "there is no user %s", users[i]);
+			doctor_check_add(doctor, level, "users", remedy, "user %s does not exist", users[i]);
 	}
 	if (getgrnam("postern") == NULL)
-		doctor_check_add(doctor, level, "users", remedy, "there is no group postern");
+		doctor_check_add(doctor, level, "users", remedy, "group postern does not exist");
 	else if (found == sizeof(users) / sizeof(users[0]))
 		doctor_check_add(doctor, DOCTOR_OK, "users", NULL, "one for each role, and the group postern");
 }
@@ -169,19 +169,19 @@ doctor_check_firewall(struct doctor *doctor)
 			argv[0] = places[i];
 	if (argv[0] == NULL) {
 		doctor_check_add(
-		    doctor, DOCTOR_OK, "firewall", NULL, "nft is not installed: other tables were not looked at");
+		    doctor, DOCTOR_OK, "firewall", NULL, "nft is not installed; other tables were not checked");
 		return;
 	}
 	if (geteuid() != 0) {
-		doctor_check_add(
-		    doctor, DOCTOR_WARN, "firewall", "run postern doctor as root", "only root can list other tables");
+		doctor_check_add(doctor, DOCTOR_WARN, "firewall", "run postern doctor as root",
+		    "only root can list the tables of other programs");
 		return;
 	}
 	if (doctor_capture(argv, false, output, sizeof(output)) != 0)
 		doctor_check_add(doctor, DOCTOR_WARN, "firewall", NULL, "nft -j list ruleset failed: %.200s", output);
 	else if (doctor_check_ruleset(doctor, output, strlen(output)) == 0)
 		doctor_check_add(
-		    doctor, DOCTOR_OK, "firewall", NULL, "no foreign chain drops by policy what leaves the host");
+		    doctor, DOCTOR_OK, "firewall", NULL, "no other chain drops outgoing packets by policy");
 }
 
 size_t
@@ -203,8 +203,8 @@ doctor_check_ruleset(struct doctor *doctor, const char *json_text, size_t len)
 		if (strcmp(command_text(chain, "policy"), "drop") != 0 ||
 		    strncmp(table, "postern", strlen("postern")) == 0)
 			continue;
-		/* What the gateway sends passes output and postrouting; answers pass input, where such chains let in
-		 * what belongs to a connection. Nothing of ours is forwarded. */
+		/* The gateway's packets pass output and postrouting; answers pass input, where such chains accept
+		 * established connections. The gateway forwards nothing. */
 		if (strcmp(command_text(chain, "hook"), "output") != 0 &&
 		    strcmp(command_text(chain, "hook"), "postrouting") != 0)
 			continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Do the resolvers answer? Those that the daemon uses, when one answers; else those that it would take from
- * /etc/resolv.conf. Each is asked for the root's servers, which tells nobody anything. */
+/* Do the resolvers answer? The daemon's, when one answers; else those of /etc/resolv.conf, which it would use. Each
+ * gets a query for the root's servers, which reveals nothing. */
 #include "cli/sandbox/doctor.h"
 
 #include "policy/names/addr.h"
@@ -15,9 +15,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A resolver that needs longer keeps every guest waiting. */
+/* A slower resolver delays every guest. */
 #define DOCTOR_RESOLVER_MS 2000
-#define DOCTOR_REMEDY "mend it, or name others with posternd --resolver ADDR[:PORT]"
+#define DOCTOR_REMEDY "repair it, or set others with posternd --resolver ADDR[:PORT]"
 
 bool
 doctor_resolvers_answers(const struct addr *addr, uint16_t port, int timeout_ms)
@@ -33,7 +33,7 @@ doctor_resolvers_answers(const struct addr *addr, uint16_t port, int timeout_ms)
 
 	if (fd < 0)
 		return false;
-	/* Connected: nothing but its answer arrives. */
+	/* Connected: only the resolver's packets arrive. */
 	answers = connect(fd, (const struct sockaddr *)&to, len) == 0 &&
 	    send(fd, query, sizeof(query), 0) == (ssize_t)sizeof(query) && poll(&wait, 1, timeout_ms) == 1 &&
 	    recv(fd, answer, sizeof(answer), 0) > 12 && memcmp(answer, query, 2) == 0;
@@ -41,7 +41,7 @@ doctor_resolvers_answers(const struct addr *addr, uint16_t port, int timeout_ms)
 	return answers;
 }
 
-/* "1.2.3.4", "2600::1", "1.2.3.4:5353", "[2600::1]:5353", as posternd takes and says it. */
+/* "1.2.3.4", "2600::1", "1.2.3.4:5353", "[2600::1]:5353", as posternd reads and prints them. */
 static bool
 doctor_parse_resolver(const char *text, struct addr *ret_addr, uint16_t *ret_port)
 {
@@ -61,7 +61,7 @@ doctor_parse_resolver(const char *text, struct addr *ret_addr, uint16_t *ret_por
 	return addr_parse(text, len, ret_addr);
 }
 
-/* Those that a daemon would use, as texts. */
+/* The resolvers of /etc/resolv.conf, as posternd would use them. */
 static json_t *
 doctor_resolv_conf(struct doctor *doctor)
 {
@@ -77,7 +77,7 @@ doctor_resolv_conf(struct doctor *doctor)
 			json_array_append_new(resolvers, json_string(server));
 		else
 			doctor_check_add(doctor, DOCTOR_WARN, "resolvers", "posternd --resolver ADDR[:PORT]",
-			    "/etc/resolv.conf: '%s' is no plain address and is not used", server);
+			    "/etc/resolv.conf: '%s' is not a plain address and is not used", server);
 	}
 	if (file != NULL)
 		fclose(file);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Labels on the command line: KEY=VALUE words into the API's object, and the other way round. */
+/* Labels: KEY=VALUE words to the API's object, and back. */
 #ifndef POSTERN_CLI_LABEL_H
 #define POSTERN_CLI_LABEL_H
 
@@ -17,7 +17,7 @@ int label_add_all(json_t *request, const struct args_list *words, struct error *
 /* Does the sandbox (as the API shows it) have the label "KEY", or "KEY=VALUE"? */
 bool label_matches(const json_t *sandbox, const char *filter);
 
-/* "a=b, c=d" of a sandbox, by key; "" when it has none. Cut at size. */
+/* "a=b, c=d" of a sandbox, by key; "" when it has none. Truncated at size. */
 void label_format(const json_t *sandbox, char *ret_text, size_t size);
 
 #endif

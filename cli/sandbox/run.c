@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Theory of operation: a daemon (ours if none answers) -> the child with its namespaces -> attach by its pid -> go ->
- * wait -> detach -> what the log says of this sandbox. Every failure before "go" ends in no command at all. */
+/* Theory of operation: a daemon (started if none answers) -> the child with its namespaces -> attach by its pid ->
+ * go -> wait -> detach -> a summary from the log. The command does not run after any failure before "go". */
 #include "audit/query/query.h"
 #include "base/escape.h"
 #include "base/paths.h"
@@ -26,7 +26,7 @@
 /* The last records of a sandbox are committed within this time of its detach. */
 #define RUN_SETTLE_MS 2000
 #define RUN_SETTLE_STEP_MS 20
-/* Packets that the kernel refused last come through its log buffer and a commit. */
+/* Packets that the kernel refused last still pass its log buffer and a commit. */
 #define RUN_SETTLE_MS_MIN 100
 
 #define RUN_FAILED 125
@@ -50,7 +50,7 @@ static const struct args_option run_options[] = {
     {0},
 };
 
-/* A daemon's status, starting the daemon when none answers. */
+/* The status of the daemon, which is started when none answers. */
 static int
 run_status_of_daemon(json_t **ret_status, struct error *err)
 {
@@ -119,7 +119,7 @@ run_summary_line(const struct query_group *group, void *context)
 	bool denied = group->verdict != VERDICT_ALLOWED;
 	char name[1100];
 
-	/* Allowed questions are seen by the connections they led to. */
+	/* Allowed queries show as the connections they led to. */
 	if (denied != summary->denied || (!denied && group->kind == QUERY_DNS))
 		return;
 	if (summary->lines++ == 0)

@@ -35,7 +35,7 @@ static const unsigned int run_capabilities[] = {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP
 
 static volatile sig_atomic_t run_signal_target;
 
-/* Tell postern why there will be no command, and end. */
+/* Reports to postern why the command will not run, and exits. */
 static void
 run_fail(int ready_fd, const char *what)
 {
@@ -71,7 +71,7 @@ run_keeper_userns(pid_t keeper_pid, int ready_fd)
 	close(fd);
 }
 
-/* A file with our resolvers over the one that /etc/resolv.conf leads to. */
+/* Mounts a file with the sandbox's resolvers over the target of /etc/resolv.conf. */
 static void
 run_resolv_conf(const struct run_child_config *config, int ready_fd)
 {

@@ -16,9 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Seconds without a sandbox after which it stops: the next `run` of a script finds it still there. */
+/* Seconds without a sandbox after which it stops; the next `run` of a script can still use it. */
 #define RUN_DAEMON_IDLE "10"
-/* It answers in a fraction of a second; a cold, busy machine gets this long. */
+/* It answers in a fraction of a second; this is the limit for a cold, busy machine. */
 #define RUN_DAEMON_WAIT_MS 15000
 #define RUN_DAEMON_STEP_MS 20
 /* Users of a daemon that was never installed: any three that no account has. */
@@ -74,7 +74,7 @@ run_daemon_exec(const char *path, int log_fd)
 	_exit(127);
 }
 
-/* What it said last, for an error message. */
+/* The end of its log, for an error message. */
 static void
 run_daemon_last_words(const char *log_path, char *ret_text, size_t size)
 {
@@ -125,7 +125,8 @@ run_daemon_wait(pid_t pid, const char *log_path, struct error *err)
 		usleep(RUN_DAEMON_STEP_MS * 1000);
 	}
 	run_daemon_last_words(log_path, text, sizeof(text));
-	return error_set(err, ERROR_UNREACHABLE, "no daemon answers, and starting one failed; it said:\n%s", text);
+	return error_set(
+	    err, ERROR_UNREACHABLE, "no daemon answers, and starting one failed; its log ends with:\n%s", text);
 }
 
 int

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A daemon for `postern run` when none answers: ours alone, stopping by itself when no sandbox is left. */
+/* A daemon that `postern run` starts when none answers; it stops when no sandbox is left. */
 #ifndef POSTERN_CLI_RUN_DAEMON_H
 #define POSTERN_CLI_RUN_DAEMON_H
 

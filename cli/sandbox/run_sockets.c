@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. A network namespace confines the Internet's families, but not all there are: an AF_VSOCK socket
  * belongs to the machine, wherever it is made, and leads to its hypervisor, to its virtual machines and to its own
- * services past every gateway (CASES E-33). So the families that are of the namespace are allowed, and no other,
- * whatever a later kernel brings. io_uring makes sockets without the system call, out of the filter's sight: programs
- * that know it do without where it is not there.
+ * services past every gateway (CASES E-33). So only the families that belong to the namespace are allowed, on
+ * later kernels too. io_uring makes sockets without the system call, where the filter does not see them: it is absent,
+ * and programs that can use it do without.
  *
  * A 64-bit kernel has the system calls of 32-bit programs too, and any program may make them. There socketcall(2) has
- * its arguments in memory, where no filter looks: it makes no socket at all. 32-bit programs that know socket(2) are
- * not concerned. */
+ * its arguments in memory, which a filter cannot read: it is refused for all sockets. 32-bit programs that use
+ * socket(2) are not affected. */
 #include "cli/sandbox/run_sockets.h"
 
 #include <errno.h>

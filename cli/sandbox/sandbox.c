@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More than the daemon takes as labels of one sandbox. */
+/* Longer than all labels of one sandbox can be. */
 #define SANDBOX_LABELS_MAX 4096
 
 /* A line of two members joined by a comma; none when both are empty. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A sandbox as people see it, from the API's JSON. */
+/* Prints a sandbox from the API's JSON. */
 #ifndef POSTERN_CLI_SANDBOX_H
 #define POSTERN_CLI_SANDBOX_H
 

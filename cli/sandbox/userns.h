@@ -5,8 +5,8 @@
 
 #include <sys/types.h>
 
-/* Move this process into a new user namespace (and others of unshare(2)'s flags), where it is uid and gid. 0, or -errno;
- * *ret_what names the step that failed. */
+/* Move this process into a new user namespace (and others of unshare(2)'s flags), where it is uid and gid. 0, or
+ * -errno; *ret_what names the step that failed. */
 int userns_enter(int flags, uid_t uid, gid_t gid, const char **ret_what);
 
 #endif

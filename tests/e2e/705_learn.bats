@@ -48,7 +48,7 @@ deny:
 	equal "echo" hello "$output"
 	log_has l1 '.kind == "flow" and .dport == 9000 and .learned and .name == "echo.lab-site.org" and .name_source == "lease"'
 	run -0 postern test l1 news.lab-site.org
-	matches "end" '^allowed: no rule does, but mode: learn lets it through$' "$output"
+	matches "end" '^allowed: by no rule, but mode: learn lets it through$' "$output"
 	matches "test" "mode: learn lets it through" "$output"
 	run -1 postern test l1 lab-b.net
 	run -1 postern test l1 "$NET4.$OTHER:443"
