@@ -28,7 +28,7 @@ static const struct role roles[] = {
 	.name = "gateway",
 	.process = "postern-gateway",
 	.confinement = {.root = true, .syscalls = "gateway"},
-	.each_gateway = true,
+	.sandboxes = true,
 	.records = true,
 	.geo = true,
 	.run = gateway_run,

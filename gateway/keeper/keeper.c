@@ -88,10 +88,10 @@ keeper_announce(struct keeper *keeper)
 	char databases[RECORD_DETAIL_MAX / 2] = "", built[QUANTITY_TEXT_MAX];
 	size_t len = 0;
 
-	if (keeper->announced || !keeper->auditor.ready || !keeper->control.ready)
+	if (keeper->announced)
 		return;
-	for (unsigned int i = 0; i < keeper->gateway_count; i++)
-		if (!keeper->gateways[i].ready)
+	for (size_t i = 0; i < keeper->role_count; i++)
+		if (!keeper->roles[i].ready)
 			return;
 	keeper->announced = true;
 	sd_notify(0, "READY=1");
@@ -109,16 +109,6 @@ keeper_announce(struct keeper *keeper)
 	    keeper->gateway_count == 1 ? "" : "s", keeper->options->runtime_dir);
 }
 
-/* The auditor is ready: a role that does not run yet is started, one that does gets a new channel. */
-static void
-keeper_start_sender(struct keeper_role *role)
-{
-	if (role->pid == 0 && !loop_timer_armed(&role->respawn_timer))
-		keeper_role_spawn(role);
-	else
-		keeper_role_connect_auditor(role);
-}
-
 /* MSG_READY: the role has set itself up. False when no honest role says so. */
 static bool
 keeper_role_ready(struct keeper_role *role, const struct msg_ready *ready)
@@ -132,17 +122,25 @@ keeper_role_ready(struct keeper_role *role, const struct msg_ready *ready)
 		if (!geo_about_valid(&ready->databases[kind]))
 			return false;
 	role->ready = true;
-	if (role->kind == MSG_ROLE_AUDITOR) {
-		keeper_role_connect_auditor(NULL);
-		for (unsigned int i = 0; i < keeper->gateway_count; i++)
-			keeper_start_sender(&keeper->gateways[i]);
-		keeper_start_sender(&keeper->control);
+	if (role->row->records) {
+		keeper_role_connect_auditor(keeper, role);
 	} else {
-		keeper_role_connect_auditor(role);
+		/* There is an auditor: roles that do not run yet are started, others get a new channel. */
+		keeper_role_connect_auditor(keeper, NULL);
+		for (size_t i = 0; i < keeper->role_count; i++) {
+			struct keeper_role *sender = &keeper->roles[i];
+
+			if (!sender->row->records)
+				continue;
+			if (sender->pid == 0 && !loop_timer_armed(&sender->respawn_timer))
+				keeper_role_spawn(sender);
+			else
+				keeper_role_connect_auditor(keeper, sender);
+		}
 	}
-	if (role->kind == MSG_ROLE_GATEWAY)
+	if (role->row->sandboxes)
 		keeper_attach_gateway_ready(role);
-	if (role->kind == MSG_ROLE_CONTROL) {
+	if (role->row->listener) {
 		memcpy(keeper->databases, ready->databases, sizeof(keeper->databases));
 		ipc_send(&role->ipc, MSG_CHANNEL, 0, &listener, sizeof(listener), &keeper->control_listen_fd, 1);
 	}
@@ -164,19 +162,17 @@ keeper_message_handler(struct ipc *ipc, struct ipc_message *message)
 static void
 keeper_stop_step(struct keeper *keeper)
 {
-	if (keeper->control.pid != 0)
-		return;
-	for (unsigned int i = 0; i < keeper->gateway_count; i++)
-		if (keeper->gateways[i].pid != 0)
+	for (size_t i = 0; i < keeper->role_count; i++)
+		if (keeper->roles[i].row->records && keeper->roles[i].pid != 0)
 			return;
-	if (keeper->auditor.pid == 0) {
+	if (keeper->auditor->pid == 0) {
 		loop_stop(keeper->loop);
 		return;
 	}
 	if (!keeper->stop_recorded) /* the log's last record */
 		keeper_event(keeper, EVENT_DAEMON_STOP, 0, "{}");
 	keeper->stop_recorded = true;
-	ipc_send(&keeper->auditor.ipc, MSG_SHUTDOWN, 0, NULL, 0, NULL, 0);
+	ipc_send(&keeper->auditor->ipc, MSG_SHUTDOWN, 0, NULL, 0, NULL, 0);
 }
 
 void
@@ -199,11 +195,11 @@ keeper_role_gone(struct keeper_role *role, int wait_status)
 		return;
 	}
 	if (!keeper->announced)
-		log_fatalx("the %s did not start (%s %d): see its messages above", keeper_role_name(role), how, number);
-	log_warnx("the %s ended unexpectedly (%s %d): starting it again", keeper_role_name(role), how, number);
-	keeper_event(keeper, EVENT_ROLE_CRASH, 0, "{\"role\":\"%s\",\"%s\":%d}", keeper_role_name(role),
+		log_fatalx("the %s did not start (%s %d): see its messages above", role->row->name, how, number);
+	log_warnx("the %s ended unexpectedly (%s %d): starting it again", role->row->name, how, number);
+	keeper_event(keeper, EVENT_ROLE_CRASH, 0, "{\"role\":\"%s\",\"%s\":%d}", role->row->name,
 	    WIFSIGNALED(wait_status) ? "signal" : "status", number);
-	if (role->kind == MSG_ROLE_GATEWAY) {
+	if (role->row->sandboxes) {
 		keeper_event_gap(keeper, role);
 		keeper_gateway_gone(role);
 	}
@@ -217,13 +213,9 @@ keeper_stop_handler(struct loop_timer *timer)
 	struct keeper *keeper = loop_owner(timer, struct keeper, stop_timer);
 
 	log_warnx("the roles did not stop in time: killing them");
-	for (unsigned int i = 0; i < keeper->gateway_count; i++)
-		if (keeper->gateways[i].pid != 0)
-			kill(keeper->gateways[i].pid, SIGKILL);
-	if (keeper->control.pid != 0)
-		kill(keeper->control.pid, SIGKILL);
-	if (keeper->auditor.pid != 0)
-		kill(keeper->auditor.pid, SIGKILL);
+	for (size_t i = 0; i < keeper->role_count; i++)
+		if (keeper->roles[i].pid != 0)
+			kill(keeper->roles[i].pid, SIGKILL);
 	loop_stop(keeper->loop);
 }
 
@@ -236,12 +228,10 @@ keeper_stop(struct keeper *keeper)
 	keeper->stopping = true;
 	sd_notify(0, "STOPPING=1");
 	loop_timer_stop(keeper->loop, &keeper->watch_timer);
-	loop_timer_stop(keeper->loop, &keeper->control.respawn_timer);
-	loop_timer_stop(keeper->loop, &keeper->auditor.respawn_timer);
-	ipc_send(&keeper->control.ipc, MSG_SHUTDOWN, 0, NULL, 0, NULL, 0);
-	for (unsigned int i = 0; i < keeper->gateway_count; i++) {
-		loop_timer_stop(keeper->loop, &keeper->gateways[i].respawn_timer);
-		ipc_send(&keeper->gateways[i].ipc, MSG_SHUTDOWN, 0, NULL, 0, NULL, 0);
+	for (size_t i = 0; i < keeper->role_count; i++) {
+		loop_timer_stop(keeper->loop, &keeper->roles[i].respawn_timer);
+		if (keeper->roles[i].row->records)
+			ipc_send(&keeper->roles[i].ipc, MSG_SHUTDOWN, 0, NULL, 0, NULL, 0);
 	}
 	keeper->stop_timer.handler = keeper_stop_handler;
 	loop_timer_set(keeper->loop, &keeper->stop_timer, KEEPER_STOP_MS);
@@ -275,7 +265,7 @@ keeper_signal_handler(struct loop_source *source, uint32_t events)
 	(void)events;
 	while (read(source->fd, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD)
-			keeper_role_reap();
+			keeper_role_reap(keeper);
 		else if (info.ssi_signo == SIGHUP && isatty(STDERR_FILENO) == 0)
 			log_info("SIGHUP: there is nothing to reload; policies change through the control socket");
 		else
@@ -306,19 +296,23 @@ void
 keeper_init(struct keeper *keeper, const struct role *roles, const struct options *options, char **argv)
 {
 	memset(keeper, 0, sizeof(*keeper));
-	keeper->roles = roles;
 	keeper->options = options;
 	keeper->argv = argv;
 	keeper->gateway_count = options->gateways;
 	keeper->started_us = clock_real_us();
 	TAILQ_INIT(&keeper->watched);
 	TAILQ_INIT(&keeper->listed);
-	keeper_role_init(&keeper->auditor, MSG_ROLE_AUDITOR, 0);
-	keeper_role_init(&keeper->control, MSG_ROLE_CONTROL, 0);
-	keeper->auditor.keeper = keeper->control.keeper = keeper;
-	for (unsigned int i = 0; i < keeper->gateway_count; i++) {
-		keeper_role_init(&keeper->gateways[i], MSG_ROLE_GATEWAY, i);
-		keeper->gateways[i].keeper = keeper;
+	for (const struct role *row = roles; row->name != NULL; row++) {
+		struct keeper_role *first = &keeper->roles[keeper->role_count];
+
+		for (unsigned int i = 0; i < (row->sandboxes ? options->gateways : 1); i++)
+			keeper_role_init(&keeper->roles[keeper->role_count++], keeper, row, i);
+		if (row->sandboxes)
+			keeper->gateways = first;
+		else if (row->listener)
+			keeper->control = first;
+		else
+			keeper->auditor = first;
 	}
 }
 
@@ -339,7 +333,9 @@ keeper_live(struct keeper *keeper)
 	if (keeper_next_epoch(keeper, &epoch) < 0)
 		return 1;
 	recorder_init(&keeper->recorder, keeper->loop, epoch);
-	keeper_role_spawn(&keeper->auditor);
+	for (size_t i = 0; i < keeper->role_count; i++)
+		if (!keeper->roles[i].row->records)
+			keeper_role_spawn(&keeper->roles[i]);
 	keeper->watch_timer.handler = keeper_watch_handler;
 	loop_timer_set(keeper->loop, &keeper->watch_timer, KEEPER_WATCH_FIRST_MS);
 	rc = loop_run(keeper->loop);
@@ -350,11 +346,11 @@ keeper_live(struct keeper *keeper)
 	return rc < 0 ? 1 : 0;
 }
 
-struct keeper keeper;
-
 int
 keeper_run(const struct role *roles, const struct options *options, char **argv)
 {
+	static struct keeper keeper; /* a process has one; large */
+
 	log_init("keeper");
 	keeper_init(&keeper, roles, options, argv);
 	return keeper_live(&keeper);

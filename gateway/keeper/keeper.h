@@ -33,15 +33,17 @@
 /* Sandboxes of one daemon. */
 #define KEEPER_SANDBOXES_MAX 65536
 #define KEEPER_BUCKETS 4096
+/* Processes of roles: one a row of the table, and the gateways. */
+#define KEEPER_ROLES_MAX (MSG_ROLE_MAX + MSG_GATEWAYS_MAX)
 /* A role that dies is started again after this, doubled each time up to the maximum; reset once it lived a minute. */
 #define KEEPER_RESPAWN_MS 50
 #define KEEPER_RESPAWN_MS_MAX 5000
 
 struct keeper_role {
 	struct keeper *keeper;
-	enum msg_role kind;
-	unsigned int index; /* of a gateway */
-	pid_t pid;          /* 0: not running */
+	const struct role *row; /* of the process table */
+	unsigned int index;     /* of a gateway */
+	pid_t pid;              /* 0: not running */
 	bool ready;
 	uint32_t restarts;
 	uint64_t epoch;
@@ -76,12 +78,13 @@ struct keeper_sandbox {
 TAILQ_HEAD(keeper_sandbox_list, keeper_sandbox);
 
 struct keeper {
-	const struct role *roles; /* the process table */
 	const struct options *options;
 	char **argv;
 	struct loop *loop;
-	struct recorder recorder; /* the keeper's own events */
-	struct keeper_role auditor, control, gateways[MSG_GATEWAYS_MAX];
+	struct recorder recorder;                   /* the keeper's own events */
+	struct keeper_role roles[KEEPER_ROLES_MAX]; /* the processes, in the order of the table */
+	size_t role_count;
+	struct keeper_role *auditor, *control, *gateways; /* of them; gateways: the first of gateway_count */
 	unsigned int gateway_count;
 	struct keeper_sandbox *buckets[KEEPER_BUCKETS]; /* by id */
 	size_t sandbox_count;
@@ -135,21 +138,21 @@ int keeper_setup_host_chain(const struct keeper *keeper, struct error *err);
 
 /* keeper_role.c */
 
-void keeper_role_init(struct keeper_role *role, enum msg_role kind, unsigned int index);
+/* A role that does not run. */
+void keeper_role_init(struct keeper_role *role, struct keeper *keeper, const struct role *row, unsigned int index);
 /* Start the process; later, when it ran before and cannot be started now. Exits the daemon when it never ran. */
 void keeper_role_spawn(struct keeper_role *role);
 /* From now on, start roles in the network namespace that the caller is in now, wherever it goes. */
 void keeper_role_fork_from_here(void);
 void keeper_role_respawn_later(struct keeper_role *role);
 /* The running role of this epoch, or NULL. */
-struct keeper_role *keeper_role_by_epoch(uint64_t epoch);
+struct keeper_role *keeper_role_by_epoch(struct keeper *keeper, uint64_t epoch);
 /* It misbehaves: kill it. keeper_role_reap sees its end. */
 void keeper_role_kill(struct keeper_role *role, const char *why);
 /* Reap what ended; calls keeper_role_gone. */
-void keeper_role_reap(void);
-/* Make a channel between a sender and the auditor; NULL: the keeper itself. Both must be ready. */
-void keeper_role_connect_auditor(struct keeper_role *sender);
-const char *keeper_role_name(const struct keeper_role *role);
+void keeper_role_reap(struct keeper *keeper);
+/* Make a channel between a sender and the auditor; NULL: the keeper itself. Nothing happens unless both are ready. */
+void keeper_role_connect_auditor(struct keeper *keeper, struct keeper_role *sender);
 
 /* keeper_request.c */
 

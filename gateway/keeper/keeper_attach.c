@@ -286,7 +286,7 @@ keeper_attach_answer(struct keeper *keeper, uint64_t control_tag, const struct k
 		attached.netns_dev = sandbox->netns_dev;
 		attached.netns_ino = sandbox->netns_ino;
 	}
-	ipc_send(&keeper->control.ipc, MSG_ATTACHED, control_tag, &attached, sizeof(attached), NULL, 0);
+	ipc_send(&keeper->control->ipc, MSG_ATTACHED, control_tag, &attached, sizeof(attached), NULL, 0);
 }
 
 /* The gateway has the sandbox, refused it, or ended: then the sandbox waits for the next one. */

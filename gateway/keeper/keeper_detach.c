@@ -70,5 +70,5 @@ detach_done(struct keeper *keeper, const struct keeper_pending *pending, const v
 	(void)answer;
 	if (sandbox != NULL)
 		keeper_sandbox_free(keeper, sandbox, pending->keep);
-	keeper_answer(&keeper->control, pending->control_tag, ERROR_NONE, "");
+	keeper_answer(keeper->control, pending->control_tag, ERROR_NONE, "");
 }

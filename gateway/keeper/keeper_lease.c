@@ -66,7 +66,7 @@ lease_list_fail(struct keeper *keeper, uint64_t control_tag, enum error_code cod
 
 	memset(&done, 0, sizeof(done));
 	keeper_answer_result(&done.result, code, text);
-	ipc_send(&keeper->control.ipc, MSG_LEASES_DONE, control_tag, &done, sizeof(done), NULL, 0);
+	ipc_send(&keeper->control->ipc, MSG_LEASES_DONE, control_tag, &done, sizeof(done), NULL, 0);
 }
 
 bool
@@ -94,6 +94,6 @@ lease_list_done(struct keeper *keeper, const struct keeper_pending *pending, con
 		lease_list_fail(keeper, pending->control_tag, ERROR_SYSTEM,
 		    "the gateway ended unexpectedly and is being restarted: try again");
 	else
-		ipc_send(&keeper->control.ipc, MSG_LEASES_DONE, pending->control_tag, answer,
+		ipc_send(&keeper->control->ipc, MSG_LEASES_DONE, pending->control_tag, answer,
 		    sizeof(struct msg_leases_done), NULL, 0);
 }

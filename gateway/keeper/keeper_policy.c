@@ -186,7 +186,7 @@ keeper_policy_answer(struct keeper *keeper, uint64_t control_tag, enum error_cod
 
 	memset(&done, 0, sizeof(done));
 	keeper_answer_result(&done.result, code, text);
-	ipc_send(&keeper->control.ipc, MSG_POLICY_DONE, control_tag, &done, sizeof(done), NULL, 0);
+	ipc_send(&keeper->control->ipc, MSG_POLICY_DONE, control_tag, &done, sizeof(done), NULL, 0);
 }
 
 void
@@ -220,7 +220,7 @@ policy_preview_done(struct keeper *keeper, const struct keeper_pending *pending,
 		keeper_policy_answer(keeper, pending->control_tag, ERROR_SYSTEM,
 		    "the gateway ended unexpectedly and is being restarted: try again");
 	else
-		ipc_send(&keeper->control.ipc, MSG_POLICY_DONE, pending->control_tag, answer,
+		ipc_send(&keeper->control->ipc, MSG_POLICY_DONE, pending->control_tag, answer,
 		    sizeof(struct msg_policy_done), NULL, 0);
 }
 

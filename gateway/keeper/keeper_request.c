@@ -8,7 +8,7 @@ static bool
 request_sender_bad(struct keeper_role *auditor, struct ipc_message *message)
 {
 	const struct msg_sender *bad = message->body;
-	struct keeper_role *role = keeper_role_by_epoch(bad->epoch);
+	struct keeper_role *role = keeper_role_by_epoch(auditor->keeper, bad->epoch);
 
 	(void)auditor;
 	if (role != NULL)
@@ -52,7 +52,7 @@ static request_handler *const request_handlers[MSG_ROLE_MAX][MSG_TYPE_MAX] = {
 bool
 keeper_request_take(struct keeper_role *role, struct ipc_message *message)
 {
-	request_handler *handler = request_handlers[role->kind][message->header.type];
+	request_handler *handler = request_handlers[role->row->kind][message->header.type];
 
 	return handler != NULL && handler(role, message);
 }
@@ -65,7 +65,7 @@ keeper_request_fds_lost_handler(struct ipc *ipc, const struct ipc_message *messa
 	    "posternd has no descriptors left: raise its limit of open files, or detach something";
 	struct keeper_role *role = loop_owner(ipc, struct keeper_role, ipc);
 
-	if (!role->ready || role->kind != MSG_ROLE_CONTROL)
+	if (!role->ready)
 		return false;
 	if (message->header.type == MSG_ATTACH)
 		keeper_attach_answer(role->keeper, message->header.tag, NULL, ERROR_LIMIT, why);

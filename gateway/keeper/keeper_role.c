@@ -17,45 +17,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern struct keeper keeper;
-
 /* A role that lived this long did not die of its start. */
 #define KEEPER_ROLE_STEADY_MS 60000
-
-const char *
-keeper_role_name(const struct keeper_role *role)
-{
-	switch (role->kind) {
-	case MSG_ROLE_KEEPER:
-		return "keeper";
-	case MSG_ROLE_AUDITOR:
-		return "auditor";
-	case MSG_ROLE_CONTROL:
-		return "control";
-	case MSG_ROLE_GATEWAY:
-	case MSG_ROLE_SENDER:
-	case MSG_ROLE_MAX:
-		break;
-	}
-	return "gateway";
-}
 
 void
 keeper_role_kill(struct keeper_role *role, const char *why)
 {
-	if (role->pid == 0 || keeper.stopping)
+	if (role->pid == 0 || role->keeper->stopping)
 		return;
-	log_warnx("%s (pid %d): %s", keeper_role_name(role), role->pid, why);
+	log_warnx("%s (pid %d): %s", role->row->name, role->pid, why);
 	kill(role->pid, SIGKILL);
 }
 
-/* Malformed or hopelessly slow. */
+/* The role's channel broke: it is gone, sends nonsense, or does not read. */
 static void
 keeper_role_broken_handler(struct ipc *ipc, const char *why)
 {
 	keeper_role_kill(loop_owner(ipc, struct keeper_role, ipc), why);
 }
 
+/* The wait after a role's end is over. */
 static void
 keeper_role_respawn_handler(struct loop_timer *timer)
 {
@@ -66,15 +47,16 @@ keeper_role_respawn_handler(struct loop_timer *timer)
 }
 
 void
-keeper_role_init(struct keeper_role *role, enum msg_role kind, unsigned int index)
+keeper_role_init(struct keeper_role *role, struct keeper *keeper, const struct role *row, unsigned int index)
 {
 	memset(role, 0, sizeof(*role));
-	role->kind = kind;
+	role->keeper = keeper;
+	role->row = row;
 	role->index = index;
 	role->respawn_ms = KEEPER_RESPAWN_MS;
 	role->ipc.source.fd = -1;
 	role->ipc.self = MSG_ROLE_KEEPER;
-	role->ipc.peer = (uint8_t)kind;
+	role->ipc.peer = (uint8_t)row->kind;
 	role->ipc.message_handler = keeper_message_handler;
 	role->ipc.fds_lost_handler = keeper_request_fds_lost_handler;
 	role->ipc.broken_handler = keeper_role_broken_handler;
@@ -87,6 +69,7 @@ static const char *const keeper_role_variables[] = {"POSTERN_",
     "XDG_RUNTIME_DIR=", "XDG_STATE_HOME=", "HOME=", "JOURNAL_STREAM=", "LD_",
     "LC_ALL=", "LANG=", "TZ=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "LSAN_OPTIONS="};
 
+/* Is the variable one of them? */
 static bool
 keeper_role_may_see(const char *variable)
 {
@@ -96,7 +79,7 @@ keeper_role_may_see(const char *variable)
 	return false;
 }
 
-/* Made once, before the first fork. */
+/* The variables that a role may see, in an array made before the first fork. */
 static char **
 keeper_role_environment(void)
 {
@@ -147,6 +130,7 @@ static struct {
 	pid_t pid;
 } keeper_forker;
 
+/* The thread: forks when asked. */
 static void *
 keeper_forker_main(void *unused)
 {
@@ -172,6 +156,7 @@ keeper_role_fork_from_here(void)
 	keeper_forker.running = true;
 }
 
+/* Forks, in the thread where there is one; the process becomes the role. The pid, or -1. */
 static pid_t
 keeper_role_fork(const struct keeper_role_start *start)
 {
@@ -196,6 +181,7 @@ keeper_role_fork(const struct keeper_role_start *start)
 /* A number in an argument, and NUL. */
 #define KEEPER_ROLE_NUMBER_MAX 24
 
+/* Appends an option and its value. */
 static char **
 keeper_role_argument(char **at, const char *option, const char *value)
 {
@@ -205,58 +191,50 @@ keeper_role_argument(char **at, const char *option, const char *value)
 	return at;
 }
 
-/* The databases of addresses are for the roles that decide or explain. */
-static char **
-keeper_role_give_geo(struct keeper_role_start *start, char **at, char ret_numbers[GEO_KIND_MAX][KEEPER_ROLE_NUMBER_MAX])
-{
-	static const char *const options[] = {[GEO_COUNTRY] = "--country-fd", [GEO_ASN] = "--asn-fd"};
-
-	for (size_t kind = 0; kind < GEO_KIND_MAX; kind++) {
-		if (keeper.geo_fds[kind] == 0)
-			continue;
-		snprintf(ret_numbers[kind], KEEPER_ROLE_NUMBER_MAX, "%d", keeper.geo_fds[kind]);
-		start->fds[start->fd_count++] = keeper.geo_fds[kind];
-		at = keeper_role_argument(at, options[kind], ret_numbers[kind]);
-	}
-	return at;
-}
-
-/* What a start needs is not to be had. The others go on; a role that never ran is no daemon to wait for. */
+/* The role cannot be started now: no descriptor or process. The daemon ends when the role never ran; else the others go
+ * on, and it is tried again. */
 static void
 keeper_role_not_now(struct keeper_role *role, const char *what)
 {
 	if (role->restarts == 0)
-		log_fatalx("the %s cannot be started: no %s", keeper_role_name(role), what);
-	log_warnx("the %s cannot be started now: no %s; trying again", keeper_role_name(role), what);
+		log_fatalx("the %s cannot be started: no %s", role->row->name, what);
+	log_warnx("the %s cannot be started now: no %s; trying again", role->row->name, what);
 	keeper_role_respawn_later(role);
 }
 
 void
 keeper_role_spawn(struct keeper_role *role)
 {
+	static const char *const geo_options[] = {[GEO_COUNTRY] = "--country-fd", [GEO_ASN] = "--asn-fd"};
+	struct keeper *keeper = role->keeper;
 	char *argv[KEEPER_ROLE_ARGUMENTS_MAX], **at = argv;
 	char fd_text[KEEPER_ROLE_NUMBER_MAX], epoch_text[KEEPER_ROLE_NUMBER_MAX];
 	char geo_texts[GEO_KIND_MAX][KEEPER_ROLE_NUMBER_MAX];
 	struct keeper_role_start start = {.argv = argv, .environment = keeper_role_environment()};
 	int fds[2];
 
-	if (keeper_next_epoch(&keeper, &role->epoch) < 0 || ipc_pair(fds) < 0) {
+	if (keeper_next_epoch(keeper, &role->epoch) < 0 || ipc_pair(fds) < 0) {
 		keeper_role_not_now(role, "its channel");
 		return;
 	}
 	snprintf(fd_text, sizeof(fd_text), "%d", fds[1]);
 	snprintf(epoch_text, sizeof(epoch_text), "%llu", (unsigned long long)role->epoch);
-	for (size_t n = 0; keeper.argv[n] != NULL; n++) {
+	for (size_t n = 0; keeper->argv[n] != NULL; n++) {
 		if (n + KEEPER_ROLE_OWN_ARGUMENTS + 1 >= KEEPER_ROLE_ARGUMENTS_MAX)
 			log_fatalx("more than %zu arguments", n);
-		*at++ = keeper.argv[n];
+		*at++ = keeper->argv[n];
 	}
-	at = keeper_role_argument(at, "--role", keeper_role_name(role));
+	at = keeper_role_argument(at, "--role", role->row->name);
 	at = keeper_role_argument(at, "--role-fd", fd_text);
 	at = keeper_role_argument(at, "--epoch", epoch_text);
 	start.fds[start.fd_count++] = fds[1];
-	if (role->kind != MSG_ROLE_AUDITOR)
-		at = keeper_role_give_geo(&start, at, geo_texts);
+	for (size_t kind = 0; role->row->geo && kind < GEO_KIND_MAX; kind++) {
+		if (keeper->geo_fds[kind] == 0)
+			continue;
+		snprintf(geo_texts[kind], sizeof(geo_texts[kind]), "%d", keeper->geo_fds[kind]);
+		start.fds[start.fd_count++] = keeper->geo_fds[kind];
+		at = keeper_role_argument(at, geo_options[kind], geo_texts[kind]);
+	}
 	*at = NULL;
 	role->pid = keeper_role_fork(&start);
 	close(fds[1]);
@@ -268,7 +246,7 @@ keeper_role_spawn(struct keeper_role *role)
 	}
 	role->ready = false;
 	role->started_ms = clock_mono_ms();
-	if (ipc_open(&role->ipc, keeper.loop, fds[0]) < 0)
+	if (ipc_open(&role->ipc, keeper->loop, fds[0]) < 0)
 		log_fatal("epoll");
 }
 
@@ -277,70 +255,58 @@ keeper_role_respawn_later(struct keeper_role *role)
 {
 	if (clock_mono_ms() - role->started_ms > KEEPER_ROLE_STEADY_MS)
 		role->respawn_ms = KEEPER_RESPAWN_MS;
-	loop_timer_set(keeper.loop, &role->respawn_timer, role->respawn_ms);
+	loop_timer_set(role->keeper->loop, &role->respawn_timer, role->respawn_ms);
 	role->respawn_ms *= 2;
 	if (role->respawn_ms > KEEPER_RESPAWN_MS_MAX)
 		role->respawn_ms = KEEPER_RESPAWN_MS_MAX;
 }
 
-static struct keeper_role *
-keeper_role_by_pid(pid_t pid)
-{
-	if (keeper.auditor.pid == pid)
-		return &keeper.auditor;
-	if (keeper.control.pid == pid)
-		return &keeper.control;
-	for (unsigned int i = 0; i < keeper.gateway_count; i++)
-		if (keeper.gateways[i].pid == pid)
-			return &keeper.gateways[i];
-	return NULL;
-}
-
 struct keeper_role *
-keeper_role_by_epoch(uint64_t epoch)
+keeper_role_by_epoch(struct keeper *keeper, uint64_t epoch)
 {
-	if (keeper.control.pid != 0 && keeper.control.epoch == epoch)
-		return &keeper.control;
-	for (unsigned int i = 0; i < keeper.gateway_count; i++)
-		if (keeper.gateways[i].pid != 0 && keeper.gateways[i].epoch == epoch)
-			return &keeper.gateways[i];
+	for (size_t i = 0; i < keeper->role_count; i++)
+		if (keeper->roles[i].pid != 0 && keeper->roles[i].epoch == epoch)
+			return &keeper->roles[i];
 	return NULL;
 }
 
 void
-keeper_role_reap(void)
+keeper_role_reap(struct keeper *keeper)
 {
 	int status;
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		struct keeper_role *role = keeper_role_by_pid(pid);
+		for (size_t i = 0; i < keeper->role_count; i++) {
+			struct keeper_role *role = &keeper->roles[i];
 
-		if (role == NULL)
-			continue; /* a helper of tap/ */
-		role->pid = 0;
-		role->ready = false;
-		ipc_close(&role->ipc);
-		keeper_role_gone(role, status);
+			if (role->pid != pid)
+				continue; /* or a child that tap/ started */
+			role->pid = 0;
+			role->ready = false;
+			ipc_close(&role->ipc);
+			keeper_role_gone(role, status);
+			break;
+		}
 	}
 }
 
 void
-keeper_role_connect_auditor(struct keeper_role *sender)
+keeper_role_connect_auditor(struct keeper *keeper, struct keeper_role *sender)
 {
-	struct msg_channel to_auditor = {.role = sender == NULL ? MSG_ROLE_KEEPER : sender->kind,
-	    .epoch = sender == NULL ? keeper.recorder.epoch : sender->epoch};
+	struct msg_channel to_auditor = {.role = sender == NULL ? MSG_ROLE_KEEPER : sender->row->kind,
+	    .epoch = sender == NULL ? keeper->recorder.epoch : sender->epoch};
 	struct msg_channel to_sender = {.role = MSG_ROLE_AUDITOR, .epoch = to_auditor.epoch};
 	int fds[2];
 
-	if (!keeper.auditor.ready || (sender != NULL && !sender->ready))
+	if (!keeper->auditor->ready || (sender != NULL && !sender->ready))
 		return;
 	if (ipc_pair(fds) < 0)
 		log_fatal("socketpair");
-	ipc_send(&keeper.auditor.ipc, MSG_CHANNEL, 0, &to_auditor, sizeof(to_auditor), &fds[0], 1);
+	ipc_send(&keeper->auditor->ipc, MSG_CHANNEL, 0, &to_auditor, sizeof(to_auditor), &fds[0], 1);
 	close(fds[0]);
 	if (sender == NULL) {
-		if (recorder_connect(&keeper.recorder, fds[1], keeper.recorder.epoch) < 0)
+		if (recorder_connect(&keeper->recorder, fds[1], keeper->recorder.epoch) < 0)
 			log_fatal("channel to the auditor");
 		return;
 	}

@@ -100,8 +100,8 @@ keeper_totals_status(struct keeper_role *control, struct ipc_message *message)
 
 	memset(&status, 0, sizeof(status));
 	status.keeper.pid = getpid();
-	status.auditor = totals_role(&keeper->auditor);
-	status.control = totals_role(&keeper->control);
+	status.auditor = totals_role(keeper->auditor);
+	status.control = totals_role(keeper->control);
 	status.gateway_count = keeper->gateway_count;
 	for (unsigned int i = 0; i < keeper->gateway_count; i++)
 		status.gateways[i] = totals_role(&keeper->gateways[i]);

@@ -35,7 +35,7 @@ keeper_usage_count(struct keeper_role *gateway, struct ipc_message *message)
 void
 keeper_usage_forward(struct keeper_sandbox *sandbox)
 {
-	struct keeper_role *control = &sandbox->gateway->keeper->control;
+	struct keeper_role *control = sandbox->gateway->keeper->control;
 
 	/* A gateway must not be able to drown control: what is late is sent with what comes later. */
 	if (!sandbox->usage_unsent || !control->ready || control->ipc.queue_len > USAGE_QUEUE_MAX)

@@ -15,10 +15,10 @@ struct role {
 	const char *name;    /* --role, and in messages */
 	const char *process; /* in ps and ss */
 	struct confinement confinement;
-	bool each_gateway; /* as many processes as --gateways says; else one */
-	bool records;      /* has a channel to the auditor: started after it, stopped before it */
-	bool geo;          /* gets the sealed databases of addresses (--country-fd, --asn-fd) */
-	bool listener;     /* gets the control socket, with MSG_CHANNEL */
+	bool sandboxes; /* serves sandboxes: as many processes as --gateways says; else one */
+	bool records;   /* has a channel to the auditor: started when that is ready, stopped before it */
+	bool geo;       /* gets the sealed databases of addresses (--country-fd, --asn-fd) */
+	bool listener;  /* gets the control socket, with MSG_CHANNEL */
 	/* Sets itself up, confines itself as its row says, sends MSG_READY; returns the exit status. */
 	int (*run)(const struct role *role, const struct options *options);
 };

@@ -8,6 +8,7 @@
  * patches to a body that an honest child would send: where, how many bytes, the bytes. */
 #include "base/reader.h"
 #include "gateway/keeper/keeper.h"
+#include "tests/unit/gateway/gateway_roles.h"
 #include "tap/tap_internal.h"
 
 #include <errno.h>
@@ -67,11 +68,11 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	struct error err;
 
 	(void)argc, (void)argv;
-	keeper_init(&keeper, NULL, &options, NULL);
+	keeper_init(&keeper, test_roles, &options, NULL);
 	keeper.loop = loop_new();
 	must(keeper.loop != NULL);
-	far_control = role_open(&keeper.control);
-	close(role_open(&keeper.auditor));
+	far_control = role_open(keeper.control);
+	close(role_open(keeper.auditor));
 	for (unsigned int i = 0; i < GATEWAYS; i++) {
 		far_gateways[i] = role_open(&keeper.gateways[i]);
 		while (keeper_sandbox_turn(++ids[i]) % GATEWAYS != i)
@@ -207,8 +208,8 @@ static struct keeper_role *
 role_of(unsigned int who)
 {
 	if (who == 0)
-		return &keeper.control;
-	return who <= GATEWAYS ? &keeper.gateways[who - 1] : &keeper.auditor;
+		return keeper.control;
+	return who <= GATEWAYS ? &keeper.gateways[who - 1] : keeper.auditor;
 }
 
 /* A body as an honest child would send it. */
@@ -284,11 +285,11 @@ makes_a_sandbox(uint16_t type, const unsigned char *body, uint32_t size)
 static void
 role_refused(struct keeper_role *role, uint64_t number)
 {
-	if (role->kind == MSG_ROLE_GATEWAY) {
+	if (role->row->kind == MSG_ROLE_GATEWAY) {
 		passed_on[role->index].count = 0;
 		keeper_gateway_gone(role);
 		keeper_attach_gateway_ready(role);
-	} else if (role->kind == MSG_ROLE_CONTROL) {
+	} else if (role->row->kind == MSG_ROLE_CONTROL) {
 		tags_take(&asked, number);
 	}
 }
@@ -298,7 +299,7 @@ static bool
 hand_over(struct keeper_role *role, struct ipc_message *message, const unsigned char *body)
 {
 	void *exact = malloc(message->header.size == 0 ? 1 : message->header.size);
-	const struct msg_row *row = msg_row_find(message->header.type, role->kind, MSG_ROLE_KEEPER);
+	const struct msg_row *row = msg_row_find(message->header.type, role->row->kind, MSG_ROLE_KEEPER);
 	size_t fds = row == NULL ? 0 : row->fds;
 	bool good;
 
@@ -326,11 +327,11 @@ send_one(struct reader *r, uint64_t number)
 	int8_t longer = (int8_t)reader_u8(r);
 	struct keeper_role *role = role_of(who % 4);
 	struct ipc_message message = {.header = {.type = type, .tag = number}};
-	struct tags *open = role->kind == MSG_ROLE_GATEWAY ? &passed_on[role->index] : NULL;
+	struct tags *open = role->row->kind == MSG_ROLE_GATEWAY ? &passed_on[role->index] : NULL;
 	bool good;
 
-	gateway = role->kind == MSG_ROLE_GATEWAY ? role->index : who / 4 % GATEWAYS;
-	message.header.size = body_make(role->kind, type, gateway, body);
+	gateway = role->row->kind == MSG_ROLE_GATEWAY ? role->index : who / 4 % GATEWAYS;
+	message.header.size = body_make(role->row->kind, type, gateway, body);
 	body_patch(body, r);
 	if (longer > 0 || message.header.size >= (uint32_t)-longer)
 		message.header.size += (uint32_t)longer;
@@ -338,7 +339,7 @@ send_one(struct reader *r, uint64_t number)
 		return;
 	if (open != NULL && open->count > 0 && tag < 0x80)
 		message.header.tag = open->tags[tag % open->count];
-	if (role->kind == MSG_ROLE_CONTROL && msg_answer_type(type) != 0)
+	if (role->row->kind == MSG_ROLE_CONTROL && msg_answer_type(type) != 0)
 		tags_add(&asked, number, type);
 	good = hand_over(role, &message, body);
 	far_ends_hear();

@@ -2,6 +2,7 @@
 /* The keeper's operations, with real namespaces and nftables: the test plays control, auditor and two gateways at the
  * far ends of their channels. Each role has a process, so that the test sees which of them the keeper ends. */
 #include "gateway/keeper/keeper.h"
+#include "tests/unit/gateway/gateway_roles.h"
 #include "policy/text/policy.h"
 #include "tests/unit/tap/tap_fixture.h"
 
@@ -77,12 +78,12 @@ setup(void **state)
 	struct lab *lab = calloc(1, sizeof(*lab));
 
 	assert_non_null(lab);
-	keeper_init(&lab->keeper, NULL, &options, NULL);
+	keeper_init(&lab->keeper, test_roles, &options, NULL);
 	lab->keeper.loop = loop_new();
 	assert_non_null(lab->keeper.loop);
 	recorder_init(&lab->keeper.recorder, lab->keeper.loop, 1);
-	end_open(lab, &lab->control, &lab->keeper.control);
-	end_open(lab, &lab->auditor, &lab->keeper.auditor);
+	end_open(lab, &lab->control, lab->keeper.control);
+	end_open(lab, &lab->auditor, lab->keeper.auditor);
 	for (unsigned int i = 0; i < GATEWAYS; i++)
 		end_open(lab, &lab->gateways[i], &lab->keeper.gateways[i]);
 	*state = lab;
@@ -224,7 +225,7 @@ ended(struct lab *lab, const struct end *which)
 				fixture_sleep_ms(2);
 		}
 		if ((pid != 0) != (ends[i] == which))
-			fail_msg("the %s %s", keeper_role_name(ends[i]->role), pid == 0 ? "lives" : "was ended");
+			fail_msg("the %s %s", ends[i]->role->row->name, pid == 0 ? "lives" : "was ended");
 		assert_true(pid == 0 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
 	}
 }

@@ -5,6 +5,7 @@
 
 #include "gateway/control/control_metrics.h"
 #include "gateway/keeper/keeper.h"
+#include "tests/unit/gateway/gateway_roles.h"
 
 #include <ctype.h>
 
@@ -301,11 +302,12 @@ static struct keeper keeper;
 static void
 a_gateway_that_is_gone_stays_in_the_sum(void **state)
 {
-	struct keeper_role *gateway = &keeper.gateways[1];
+	struct keeper_role *gateway;
 	struct msg_totals said = {.upload = 10, .download = 20, .open = 3, .waiting = 4}, sum;
 
 	(void)state;
-	keeper_init(&keeper, NULL, &two_gateways, NULL);
+	keeper_init(&keeper, test_roles, &two_gateways, NULL);
+	gateway = &keeper.gateways[1];
 	said.recorded[RECORD_ATTEMPT_CONNECTION][VERDICT_ALLOWED] = 5;
 	assert_true(keeper_totals_take(&keeper.gateways[0], &(struct ipc_message){.body = &said}));
 	assert_true(keeper_totals_take(gateway, &(struct ipc_message){.body = &said}));
@@ -335,12 +337,12 @@ the_log_has_no_more_unsealed_than_there_is(void **state)
 	struct msg_log_state log = {.changes = 5, .unsealed = 5, .sealed_us = 1};
 
 	(void)state;
-	keeper_init(&keeper, NULL, &two_gateways, NULL);
-	assert_true(keeper_totals_log(&keeper.auditor, &(struct ipc_message){.body = &log}));
+	keeper_init(&keeper, test_roles, &two_gateways, NULL);
+	assert_true(keeper_totals_log(keeper.auditor, &(struct ipc_message){.body = &log}));
 	log.unsealed = 6;
-	assert_false(keeper_totals_log(&keeper.auditor, &(struct ipc_message){.body = &log}));
+	assert_false(keeper_totals_log(keeper.auditor, &(struct ipc_message){.body = &log}));
 	log = (struct msg_log_state){.sealed_us = -1};
-	assert_false(keeper_totals_log(&keeper.auditor, &(struct ipc_message){.body = &log}));
+	assert_false(keeper_totals_log(keeper.auditor, &(struct ipc_message){.body = &log}));
 	assert_int_equal(keeper.log.changes, 5);
 }
 
@@ -349,7 +351,7 @@ static bool
 keeper_takes(enum msg_role kind, bool ready, uint16_t type, const void *body, uint32_t size)
 {
 	struct keeper_role role = {.keeper = &keeper,
-	    .kind = kind,
+	    .row = &(struct role){.kind = kind},
 	    .ready = ready,
 	    .index = 1,
 	    .ipc = {.self = MSG_ROLE_KEEPER, .peer = (uint8_t)kind, .message_handler = keeper_message_handler}};
