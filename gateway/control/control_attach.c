@@ -99,10 +99,8 @@ attach_free(void *data)
 static int
 attach_read_body(struct control_job *job, struct control_sandbox *sandbox, struct error *err)
 {
-	struct control_config_json config;
 	json_t *policy, *allow, *deny, *parent;
 	const struct control_field fields[] = {
-	    CONTROL_CONFIG_FIELDS(config),
 	    {"policy", JSON_STRING, false, &policy},
 	    {"allow", JSON_ARRAY, false, &allow},
 	    {"deny", JSON_ARRAY, false, &deny},
@@ -110,8 +108,7 @@ attach_read_body(struct control_job *job, struct control_sandbox *sandbox, struc
 	};
 	size_t changed = 0;
 
-	if (control_json_fields(job->body, fields, sizeof(fields) / sizeof(fields[0]), err) < 0 ||
-	    control_config_parse(&config, sandbox, err) < 0 ||
+	if (control_config_parse(job->body, fields, sizeof(fields) / sizeof(fields[0]), sandbox, err) < 0 ||
 	    control_config_find_parent(job->control, parent, sandbox, err) < 0)
 		return -1;
 	if (policy != NULL) {

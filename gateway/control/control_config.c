@@ -2,6 +2,7 @@
 /* Labels and parent are for the log alone: nothing is decided by either. */
 #include "gateway/control/control_config.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,19 +118,19 @@ config_gateway(const json_t *value, const char *what, uint8_t family, struct add
 }
 
 static int
-config_source(const struct control_config_json *json, struct control_sandbox *sandbox, struct error *err)
+config_source(const json_t *netns, const json_t *pid, struct control_sandbox *sandbox, struct error *err)
 {
-	int64_t pid = 0;
+	int64_t number = 0;
 
-	if (control_json_text(json->netns, "netns", sandbox->netns_source, sizeof(sandbox->netns_source), err) < 0 ||
-	    control_json_integer(json->pid, "pid", 1, INT32_MAX, &pid, err) < 0)
+	if (control_json_text(netns, "netns", sandbox->netns_source, sizeof(sandbox->netns_source), err) < 0 ||
+	    control_json_integer(pid, "pid", 1, INT32_MAX, &number, err) < 0)
 		return -1;
-	sandbox->pid = (int32_t)pid;
-	if (sandbox->config.kind == TAP_KIND_TAP && (json->netns != NULL || json->pid != NULL))
+	sandbox->pid = (int32_t)number;
+	if (sandbox->config.kind == TAP_KIND_TAP && (netns != NULL || pid != NULL))
 		return error_set(err, ERROR_USAGE, "\"netns\" and \"pid\" are for kind \"netns\" only");
-	if (sandbox->config.kind == TAP_KIND_NETNS && (json->netns == NULL) == (json->pid == NULL))
+	if (sandbox->config.kind == TAP_KIND_NETNS && (netns == NULL) == (pid == NULL))
 		return error_set(err, ERROR_USAGE, "kind \"netns\" needs either \"netns\" (a path) or \"pid\"");
-	if (json->netns != NULL && sandbox->netns_source[0] != '/')
+	if (netns != NULL && sandbox->netns_source[0] != '/')
 		return error_set(err, ERROR_USAGE, "\"netns\" must be an absolute path");
 	return 0;
 }
@@ -234,26 +235,50 @@ config_parse_parent(json_t *object, struct control_sandbox *sandbox, struct erro
 }
 
 int
-control_config_parse(const struct control_config_json *json, struct control_sandbox *sandbox, struct error *err)
+control_config_parse(
+    json_t *object, const struct control_field *more, size_t count, struct control_sandbox *sandbox, struct error *err)
 {
+	enum { CONFIG_OWN = 13 };
+	json_t *name, *kind_json, *ifname, *owner, *guest_ip, *gateway_ip, *guest_ip6, *gateway_ip6, *mac, *netns, *pid,
+	    *policy_file, *labels;
+	struct control_field fields[CONFIG_OWN + CONTROL_CONFIG_MORE_MAX] = {
+	    {"name", JSON_STRING, true, &name},
+	    {"kind", JSON_STRING, true, &kind_json},
+	    {"ifname", JSON_STRING, false, &ifname},
+	    {"owner", JSON_STRING, false, &owner},
+	    {"guest_ip", JSON_STRING, false, &guest_ip},
+	    {"gateway_ip", JSON_STRING, false, &gateway_ip},
+	    {"guest_ip6", JSON_STRING, false, &guest_ip6},
+	    {"gateway_ip6", JSON_STRING, false, &gateway_ip6},
+	    {"mac", JSON_STRING, false, &mac},
+	    {"netns", JSON_STRING, false, &netns},
+	    {"pid", JSON_INTEGER, false, &pid},
+	    {"policy_file", JSON_STRING, false, &policy_file},
+	    {"labels", JSON_OBJECT, false, &labels},
+	};
 	struct tap_config *config = &sandbox->config, checked;
-	const char *kind = json_string_value(json->kind);
+	const char *kind;
 
+	assert(count <= CONTROL_CONFIG_MORE_MAX);
+	memcpy(&fields[CONFIG_OWN], more, count * sizeof(*more));
+	if (control_json_fields(object, fields, CONFIG_OWN + count, err) < 0)
+		return -1;
+	kind = json_string_value(kind_json);
 	if (strcmp(kind, "tap") != 0 && strcmp(kind, "netns") != 0)
 		return error_set(err, ERROR_USAGE, "\"kind\" must be \"tap\" or \"netns\"");
 	config->kind = strcmp(kind, "tap") == 0 ? TAP_KIND_TAP : TAP_KIND_NETNS;
 	if (config->kind == TAP_KIND_NETNS)
 		snprintf(config->ifname, sizeof(config->ifname), "eth0");
-	if (control_json_text(json->ifname, "ifname", config->ifname, sizeof(config->ifname), err) < 0 ||
-	    config_owner(json->owner, config, err) < 0 || config_mac(json->mac, config, err) < 0 ||
-	    config_guest(json->guest_ip, "guest_ip", 4, &config->guest4, &config->bits4, &config->router4, err) < 0 ||
-	    config_gateway(json->gateway_ip, "gateway_ip", 4, &config->router4, err) < 0 ||
-	    config_guest(json->guest_ip6, "guest_ip6", 6, &config->guest6, &config->bits6, &config->router6, err) < 0 ||
-	    config_gateway(json->gateway_ip6, "gateway_ip6", 6, &config->router6, err) < 0 ||
-	    config_source(json, sandbox, err) < 0 ||
-	    control_json_text(
-		json->policy_file, "policy_file", sandbox->policy_file, sizeof(sandbox->policy_file), err) < 0 ||
-	    control_config_parse_labels(json->labels, &sandbox->labels, err) < 0)
+	if (control_json_text(ifname, "ifname", config->ifname, sizeof(config->ifname), err) < 0 ||
+	    config_owner(owner, config, err) < 0 || config_mac(mac, config, err) < 0 ||
+	    config_guest(guest_ip, "guest_ip", 4, &config->guest4, &config->bits4, &config->router4, err) < 0 ||
+	    config_gateway(gateway_ip, "gateway_ip", 4, &config->router4, err) < 0 ||
+	    config_guest(guest_ip6, "guest_ip6", 6, &config->guest6, &config->bits6, &config->router6, err) < 0 ||
+	    config_gateway(gateway_ip6, "gateway_ip6", 6, &config->router6, err) < 0 ||
+	    config_source(netns, pid, sandbox, err) < 0 ||
+	    control_json_text(policy_file, "policy_file", sandbox->policy_file, sizeof(sandbox->policy_file), err) <
+		0 ||
+	    control_config_parse_labels(labels, &sandbox->labels, err) < 0)
 		return -1;
 	/* The keeper opens the container's namespace; here any descriptor stands for it. */
 	checked = *config;
@@ -349,63 +374,45 @@ control_config_format_attachment(const struct control_sandbox *sandbox)
 	return text;
 }
 
-struct attachment_json {
-	struct control_config_json config;
-	json_t *version, *id, *uid, *generation, *last_generation, *hash, *netns_dev, *netns_ino, *applied, *parent;
-};
-
 static int
-attachment_numbers(const struct attachment_json *json, struct control_sandbox *sandbox, struct error *err)
+config_read_attachment(json_t *object, struct control_sandbox *sandbox, struct error *err)
 {
+	json_t *version_json, *id, *uid_json, *generation_json, *last_json, *hash, *applied, *dev_json, *ino_json,
+	    *parent;
+	const struct control_field fields[] = {
+	    {"version", JSON_INTEGER, true, &version_json},
+	    {"id", JSON_INTEGER, true, &id},
+	    {"uid", JSON_INTEGER, true, &uid_json},
+	    {"generation", JSON_INTEGER, true, &generation_json},
+	    {"last_generation", JSON_INTEGER, true, &last_json},
+	    {"hash", JSON_STRING, true, &hash},
+	    {"policy_applied_us", JSON_INTEGER, false, &applied},
+	    {"netns_dev", JSON_INTEGER, true, &dev_json},
+	    {"netns_ino", JSON_INTEGER, true, &ino_json},
+	    {"parent", JSON_OBJECT, false, &parent},
+	};
 	int64_t version = 0, uid = 0, generation = 0, last = 0, dev = 0, ino = 0;
 
-	if (control_json_integer(json->version, "version", 1, 1, &version, err) < 0 ||
-	    control_json_integer(json->id, "id", 1, INT64_MAX, &sandbox->id, err) < 0 ||
-	    control_json_integer(json->uid, "uid", 0, UINT32_MAX, &uid, err) < 0 ||
-	    control_json_integer(json->generation, "generation", 0, UINT32_MAX, &generation, err) < 0 ||
-	    control_json_integer(json->last_generation, "last_generation", generation, UINT32_MAX, &last, err) < 0 ||
-	    control_json_integer(json->applied, "policy_applied_us", 0, INT64_MAX, &sandbox->policy_applied_us, err) <
-		0 ||
-	    control_json_integer(json->netns_dev, "netns_dev", 0, INT64_MAX, &dev, err) < 0 ||
-	    control_json_integer(json->netns_ino, "netns_ino", 0, INT64_MAX, &ino, err) < 0)
+	if (control_config_parse(object, fields, sizeof(fields) / sizeof(fields[0]), sandbox, err) < 0 ||
+	    control_json_text(hash, "hash", sandbox->hash, sizeof(sandbox->hash), err) < 0 ||
+	    config_parse_parent(parent, sandbox, err) < 0 ||
+	    control_json_integer(version_json, "version", 1, 1, &version, err) < 0 ||
+	    control_json_integer(id, "id", 1, INT64_MAX, &sandbox->id, err) < 0 ||
+	    control_json_integer(uid_json, "uid", 0, UINT32_MAX, &uid, err) < 0 ||
+	    control_json_integer(generation_json, "generation", 0, UINT32_MAX, &generation, err) < 0 ||
+	    control_json_integer(last_json, "last_generation", generation, UINT32_MAX, &last, err) < 0 ||
+	    control_json_integer(applied, "policy_applied_us", 0, INT64_MAX, &sandbox->policy_applied_us, err) < 0 ||
+	    control_json_integer(dev_json, "netns_dev", 0, INT64_MAX, &dev, err) < 0 ||
+	    control_json_integer(ino_json, "netns_ino", 0, INT64_MAX, &ino, err) < 0)
 		return -1;
+	if (strcmp(json_string_value(json_object_get(object, "name")), sandbox->name) != 0)
+		return error_set(err, ERROR_CORRUPT, "it is about another sandbox");
 	sandbox->uid = (uint32_t)uid;
 	sandbox->generation = (uint32_t)generation;
 	sandbox->last_generation = (uint32_t)last;
 	sandbox->netns_dev = (uint64_t)dev;
 	sandbox->netns_ino = (uint64_t)ino;
 	return 0;
-}
-
-static int
-attachment_read(json_t *object, struct control_sandbox *sandbox, struct error *err)
-{
-	struct attachment_json json;
-	const struct control_field fields[] = {
-	    CONTROL_CONFIG_FIELDS(json.config),
-	    {"version", JSON_INTEGER, true, &json.version},
-	    {"id", JSON_INTEGER, true, &json.id},
-	    {"uid", JSON_INTEGER, true, &json.uid},
-	    {"generation", JSON_INTEGER, true, &json.generation},
-	    {"last_generation", JSON_INTEGER, true, &json.last_generation},
-	    {"hash", JSON_STRING, true, &json.hash},
-	    {"policy_applied_us", JSON_INTEGER, false, &json.applied},
-	    {"netns_dev", JSON_INTEGER, true, &json.netns_dev},
-	    {"netns_ino", JSON_INTEGER, true, &json.netns_ino},
-	    {"parent", JSON_OBJECT, false, &json.parent},
-	};
-
-	if (control_json_fields(object, fields, sizeof(fields) / sizeof(fields[0]), err) < 0)
-		return -1;
-	if (strcmp(json_string_value(json.config.name), sandbox->name) != 0)
-		return error_set(err, ERROR_CORRUPT, "it is about another sandbox");
-	if (control_config_parse(&json.config, sandbox, err) < 0)
-		return -1;
-	if (control_json_text(json.hash, "hash", sandbox->hash, sizeof(sandbox->hash), err) < 0)
-		return -1;
-	if (config_parse_parent(json.parent, sandbox, err) < 0)
-		return -1;
-	return attachment_numbers(&json, sandbox, err);
 }
 
 int
@@ -418,7 +425,7 @@ control_config_parse_attachment(struct control_sandbox *sandbox, const char *tex
 		err->code = ERROR_CORRUPT;
 		return error_prefix(err, "attachment.json");
 	}
-	rc = attachment_read(object, sandbox, err);
+	rc = config_read_attachment(object, sandbox, err);
 	json_decref(object);
 	if (rc < 0) {
 		sandbox->id = 0;

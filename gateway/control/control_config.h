@@ -13,28 +13,13 @@
 /* All of them as JSON: they must fit the sandbox's record (RECORD_SANDBOX_DETAIL_MAX). */
 #define CONTROL_LABELS_TEXT_MAX 2048
 
-struct control_config_json {
-	json_t *name, *kind, *ifname, *owner, *guest_ip, *gateway_ip, *guest_ip6, *gateway_ip6, *mac, *netns, *pid,
-	    *policy_file, *labels;
-};
+/* Members that a caller may add. */
+#define CONTROL_CONFIG_MORE_MAX 10
 
-/* Rows for control_json_fields that fill a struct control_config_json. */
-#define CONTROL_CONFIG_FIELDS(json)                                                                                    \
-	{"name", JSON_STRING, true, &(json).name}, {"kind", JSON_STRING, true, &(json).kind},                          \
-	    {"ifname", JSON_STRING, false, &(json).ifname}, {"owner", JSON_STRING, false, &(json).owner},              \
-	    {"guest_ip", JSON_STRING, false, &(json).guest_ip},                                                        \
-	    {"gateway_ip", JSON_STRING, false, &(json).gateway_ip},                                                    \
-	    {"guest_ip6", JSON_STRING, false, &(json).guest_ip6},                                                      \
-	    {"gateway_ip6", JSON_STRING, false, &(json).gateway_ip6}, {"mac", JSON_STRING, false, &(json).mac},        \
-	    {"netns", JSON_STRING, false, &(json).netns}, {"pid", JSON_INTEGER, false, &(json).pid},                   \
-	    {"policy_file", JSON_STRING, false, &(json).policy_file},                                                  \
-	{                                                                                                              \
-		"labels", JSON_OBJECT, false, &(json).labels                                                           \
-	}
-
-/* Fill config, source, pid, policy_file and labels of a fresh sandbox; defaults stay where a member is absent. 0, or -1
- * with ERROR_USAGE. */
-int control_config_parse(const struct control_config_json *json, struct control_sandbox *sandbox, struct error *err);
+/* Fill config, source, pid, policy_file and labels of a fresh sandbox from an object that has these members, and count
+ * more of the caller's, which are taken apart. Defaults stay where a member is absent. 0, or -1 with ERROR_USAGE. */
+int control_config_parse(
+    json_t *object, const struct control_field *more, size_t count, struct control_sandbox *sandbox, struct error *err);
 
 /* Check labels ({"key":"value"}; NULL: none). *ret_labels becomes a copy, or NULL when there is none. 0, or -1 with
  * ERROR_USAGE. */

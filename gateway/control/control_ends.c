@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "gateway/control/control_json.h"
 #include "gateway/control/control_record.h"
 #include "gateway/control/control_state.h"
 #include "policy/text/quantity.h"
@@ -63,12 +62,14 @@ static void
 ends_record(struct control *control, struct control_sandbox *sandbox, uint32_t rule, bool late, struct ends_wait *wait)
 {
 	char ended[QUANTITY_TEXT_MAX];
+	int64_t ts_us;
+	uint64_t id;
 
 	quantity_format_instant(snapshot_rule_expires_us(sandbox->snapshot, rule), ended);
-	if (control_record_waited(control, EVENT_GRANT_EXPIRED, sandbox->id,
+	if (control_record_waited(control, EVENT_GRANT_EXPIRED, sandbox->id, CONTROL_PEER_NOBODY.uid,
 		json_pack("{s:s, s:s, s:s, s:s*}", "rule", snapshot_rule_text(sandbox->snapshot, rule), "origin",
 		    snapshot_rule_origin(sandbox->snapshot, rule), "ended", ended, "noticed", late ? "start" : NULL),
-		wait == NULL ? NULL : &wait->wait) < 0)
+		wait == NULL ? NULL : &wait->wait, &id, &ts_us) < 0)
 		free(wait);
 }
 
@@ -190,19 +191,15 @@ control_ends_restored(struct control *control, struct control_sandbox *sandbox)
 void
 control_ends_parse(struct control_sandbox *sandbox, const char *text, size_t len)
 {
-	json_t *version, *told;
-	const struct control_field fields[] = {
-	    {"version", JSON_INTEGER, true, &version}, {"told_us", JSON_INTEGER, true, &told}};
-	struct error err;
-	json_t *object = control_json_parse(text, len, &err);
-	int64_t number = 0, told_us = 0;
+	json_t *object = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+	json_int_t told_us = 0;
+	int version = 0;
 
-	if (object != NULL && control_json_fields(object, fields, 2, &err) == 0 &&
-	    control_json_integer(version, "version", 1, 1, &number, &err) == 0 &&
-	    control_json_integer(told, "told_us", 1, INT64_MAX, &told_us, &err) == 0)
+	if (json_unpack(object, "{s:i, s:I !}", "version", &version, "told_us", &told_us) == 0 && version == 1 &&
+	    told_us > 0)
 		sandbox->ends_told_us = told_us;
 	else
-		log_warnx("%s: ends.json: %s; ends since then are not recorded", sandbox->name, err.text);
+		log_warnx("%s: ends.json cannot be read; ends since then are not recorded", sandbox->name);
 	json_decref(object);
 }
 

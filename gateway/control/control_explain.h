@@ -39,7 +39,7 @@ struct control_explain_facts {
 struct judgement control_explain(
     const struct control_explain_facts *facts, const struct control_target *target, json_t **ret_steps);
 
-/* 0, or -1 with ERROR_USAGE when the text has another shape. A bad name is no error here: a step of the test says so. */
+/* 0, or -1 with ERROR_USAGE when the text has another shape. A bad name is no error here: a step of the test has it. */
 int control_explain_parse_target(const char *text, struct control_target *ret_target, struct error *err);
 
 void control_explain_start(struct control_job *job);

@@ -97,8 +97,8 @@ mark_send(struct control_job *job, struct mark *mark, struct control_sandbox *sa
 	sandbox->marks++;
 	mark->wait.handler = mark_answer;
 	if (loop_timer_set(job->control->loop, &job->timer, CONTROL_MARK_MS) < 0 ||
-	    control_record_mark(job->control, sandbox->id, job->peer.uid, json_pack("{s:O}", "text", text), &mark->wait,
-		&mark->id, &mark->ts_us) < 0)
+	    control_record_waited(job->control, EVENT_MARK, sandbox->id, job->peer.uid,
+		json_pack("{s:O}", "text", text), &mark->wait, &mark->id, &mark->ts_us) < 0)
 		return error_set(err, ERROR_SYSTEM, "out of memory");
 	return 0;
 }

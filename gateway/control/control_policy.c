@@ -139,7 +139,7 @@ diff_compare(const void *a, const void *b)
 	return memcmp(&left->terms.limits, &right->terms.limits, sizeof(left->terms.limits));
 }
 
-/* The rules in an order of what they say; NULL without memory or rules. */
+/* The rules in order of text and terms, to be freed; NULL without memory or rules. */
 static struct diff_rule *
 diff_sorted(const struct snapshot *snapshot, size_t *ret_count)
 {
@@ -158,32 +158,6 @@ diff_sorted(const struct snapshot *snapshot, size_t *ret_count)
 	return rules;
 }
 
-static const char *
-diff_setting(const struct snapshot *snapshot, enum policy_setting setting, char ret_text[TERMS_TEXT_MAX])
-{
-	ret_text[0] = '\0';
-	return snapshot == NULL ? ret_text : terms_format_setting(snapshot, setting, ret_text);
-}
-
-static void
-diff_settings(const struct snapshot *before, const struct snapshot *after, json_t *lines)
-{
-	char old[TERMS_TEXT_MAX], new[TERMS_TEXT_MAX];
-
-	for (unsigned int i = 0; i < POLICY_SETTING_MAX; i++) {
-		enum policy_setting setting = (enum policy_setting)i;
-
-		if (strcmp(diff_setting(before, setting, old), diff_setting(after, setting, new)) == 0)
-			continue;
-		if (old[0] != '\0')
-			json_array_append_new(
-			    lines, json_sprintf("-%s (%s)", old, snapshot_setting_origin(before, setting)));
-		if (new[0] != '\0')
-			json_array_append_new(
-			    lines, json_sprintf("+%s (%s)", new, snapshot_setting_origin(after, setting)));
-	}
-}
-
 /* Appends what only one of two policies says: "-mode: learn (file:2)", "-allow x (file:3)", "+deny y until
  * 2026-12-01T10:00:00Z (file:9)"; rules sorted by their text. before may be NULL. */
 static void
@@ -193,7 +167,19 @@ policy_diff(const struct snapshot *before, const struct snapshot *after, json_t 
 	struct diff_rule *old = diff_sorted(before, &old_count), *new = diff_sorted(after, &new_count);
 	char text[TERMS_LINE_MAX];
 
-	diff_settings(before, after, lines);
+	for (unsigned int at = 0; at < POLICY_SETTING_MAX; at++) {
+		char was[TERMS_TEXT_MAX] = "", is[TERMS_TEXT_MAX];
+
+		if (before != NULL)
+			terms_format_setting(before, at, was);
+		if (strcmp(was, terms_format_setting(after, at, is)) == 0)
+			continue;
+		if (was[0] != '\0')
+			json_array_append_new(
+			    lines, json_sprintf("-%s (%s)", was, snapshot_setting_origin(before, at)));
+		if (is[0] != '\0')
+			json_array_append_new(lines, json_sprintf("+%s (%s)", is, snapshot_setting_origin(after, at)));
+	}
 	while (i < old_count || j < new_count) {
 		int order = i == old_count ? 1 : j == new_count ? -1 : diff_compare(&old[i], &new[j]);
 		const struct diff_rule *rule = order < 0 ? &old[i] : &new[j];
@@ -212,22 +198,6 @@ policy_diff(const struct snapshot *before, const struct snapshot *after, json_t 
 }
 
 /* -- the answer ---------------------------------------------------------------------------------------------------- */
-
-static json_t *
-policy_cut_json(const struct msg_policy_done *done)
-{
-	json_t *cut = json_array();
-
-	for (uint32_t i = 0; i < done->cut_count && i < MSG_CUT_MAX; i++) {
-		const struct msg_cut_flow *flow = &done->cut[i];
-		char text[ADDR_TEXT_MAX];
-
-		json_array_append_new(cut,
-		    json_pack("{s:I, s:s%, s:s, s:i}", "record", (json_int_t)flow->record_id, "name", flow->name.text,
-			(size_t)flow->name.len, "address", addr_format(&flow->dst, text), "port", (int)flow->dport));
-	}
-	return cut;
-}
 
 /* Warns of an allow rule that has no effect, because a deny rule beats it. */
 static void
@@ -285,8 +255,16 @@ static void
 policy_answer(struct control_job *job, const struct control_sandbox *sandbox, const struct change *change,
     const struct msg_policy_done *done)
 {
-	json_t *cut = done == NULL ? json_array() : policy_cut_json(done);
+	json_t *cut = json_array();
 
+	for (uint32_t i = 0; done != NULL && i < done->cut_count && i < MSG_CUT_MAX; i++) {
+		const struct msg_cut_flow *flow = &done->cut[i];
+		char text[ADDR_TEXT_MAX];
+
+		json_array_append_new(cut,
+		    json_pack("{s:I, s:s%, s:s, s:i}", "record", (json_int_t)flow->record_id, "name", flow->name.text,
+			(size_t)flow->name.len, "address", addr_format(&flow->dst, text), "port", (int)flow->dport));
+	}
 	control_job_end(job, 200,
 	    json_pack("{s:s, s:b, s:I, s:I, s:s, s:O, s:I, s:o, s:O}", "name", sandbox->name, "preview",
 		(int)change->preview, "generation", (json_int_t)sandbox->generation, "changed",

@@ -93,22 +93,12 @@ control_record_event(
 }
 
 int
-control_record_waited(
-    struct control *control, enum event_kind kind, int64_t sandbox, json_t *detail, struct recorder_wait *wait)
+control_record_waited(struct control *control, enum event_kind kind, int64_t sandbox, uint32_t uid, json_t *detail,
+    struct recorder_wait *wait, uint64_t *ret_id, int64_t *ret_ts_us)
 {
 	struct record record;
 
-	record_event(control, &record, kind, sandbox, CONTROL_PEER_NOBODY.uid, detail);
-	return recorder_send(&control->recorder, &record, wait);
-}
-
-int
-control_record_mark(struct control *control, int64_t sandbox, uint32_t uid, json_t *detail, struct recorder_wait *wait,
-    uint64_t *ret_id, int64_t *ret_ts_us)
-{
-	struct record record;
-
-	record_event(control, &record, EVENT_MARK, sandbox, uid, detail);
+	record_event(control, &record, kind, sandbox, uid, detail);
 	*ret_id = record.event.id;
 	*ret_ts_us = record.event.ts_us;
 	return recorder_send(&control->recorder, &record, wait);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* After a start: the sandboxes of the state folder are attached again, a window of them at a time.
  *
- * Nothing stored is trusted: names, addresses and policy text are parsed as untrusted input. A sandbox
- * whose attachment cannot be read stays visible as broken and is not attached. One whose policy cannot be compiled is
- * attached with an empty policy: nothing is reachable, and each attempt is answered and recorded. A container whose
- * namespace is gone is dropped. */
+ * Nothing stored is trusted: names, addresses and policy text are parsed as untrusted input. A sandbox whose attachment
+ * cannot be read stays visible as broken and is not attached. One whose policy cannot be compiled is attached with an
+ * empty policy: nothing is reachable, and each attempt is answered and recorded. A container whose namespace is gone is
+ * dropped. */
 #include "gateway/control/control_restore.h"
 
 #include "base/log.h"
@@ -25,27 +25,6 @@
 /* Restores in progress at once after a start. */
 #define CONTROL_RESTORE_WINDOW 16
 
-/* Takes policy text and edits over. A text with a NUL byte would be cut at it, and is an error. */
-static int
-restore_take_policy(struct control_sandbox *sandbox, struct control_files *files, struct error *err)
-{
-	struct control_text *policy = &files->files[CONTROL_FILE_POLICY], *edits = &files->files[CONTROL_FILE_EDITS];
-	int rc = 0;
-
-	if (policy->text != NULL && memchr(policy->text, '\0', policy->len) != NULL)
-		rc = error_set(err, ERROR_POLICY, "policy.yaml: holds a NUL byte");
-	if (edits->text != NULL && rc == 0) {
-		policy_free(&sandbox->edits);
-		rc = control_edits_parse(edits->text, edits->len, &sandbox->edits, err);
-		if (rc < 0)
-			policy_init(&sandbox->edits);
-	}
-	sandbox->policy_text = control_sandbox_share_text(policy->text);
-	if (policy->text != NULL && sandbox->policy_text == NULL)
-		rc = error_set(err, ERROR_SYSTEM, "out of memory");
-	return rc;
-}
-
 static void
 restore_break(struct control_sandbox *sandbox, const struct error *err)
 {
@@ -57,21 +36,33 @@ static int
 restore_read(struct control *control, struct control_sandbox *sandbox, struct error *err)
 {
 	struct control_files files;
+	const struct control_text *attachment = &files.files[CONTROL_FILE_ATTACHMENT],
+				  *policy = &files.files[CONTROL_FILE_POLICY],
+				  *edits = &files.files[CONTROL_FILE_EDITS], *usage = &files.files[CONTROL_FILE_USAGE],
+				  *ends = &files.files[CONTROL_FILE_ENDS];
 	int rc;
 
 	if (control_state_read(control->state_fd, sandbox->name, &files, err) < 0)
 		return -1;
-	rc = control_config_parse_attachment(
-	    sandbox, files.files[CONTROL_FILE_ATTACHMENT].text, files.files[CONTROL_FILE_ATTACHMENT].len, err);
+	rc = control_config_parse_attachment(sandbox, attachment->text, attachment->len, err);
 	if (rc == 0) {
 		sandbox->restoring = true;
-		rc = restore_take_policy(sandbox, &files, err);
+		sandbox->policy_text = control_sandbox_share_text(policy->text);
+		if (policy->text != NULL && sandbox->policy_text == NULL)
+			rc = error_set(err, ERROR_SYSTEM, "out of memory");
+		else if (policy->text != NULL && memchr(policy->text, '\0', policy->len) != NULL)
+			rc = error_set(err, ERROR_POLICY, "policy.yaml: holds a NUL byte"); /* which would cut it */
 	}
-	if (rc == 0 && files.files[CONTROL_FILE_USAGE].text != NULL)
-		rc = control_usage_parse(
-		    sandbox, files.files[CONTROL_FILE_USAGE].text, files.files[CONTROL_FILE_USAGE].len, err);
-	if (rc == 0 && files.files[CONTROL_FILE_ENDS].text != NULL)
-		control_ends_parse(sandbox, files.files[CONTROL_FILE_ENDS].text, files.files[CONTROL_FILE_ENDS].len);
+	if (rc == 0 && edits->text != NULL) {
+		policy_free(&sandbox->edits);
+		rc = control_edits_parse(edits->text, edits->len, &sandbox->edits, err);
+		if (rc < 0)
+			policy_init(&sandbox->edits);
+	}
+	if (rc == 0 && usage->text != NULL)
+		rc = control_usage_parse(sandbox, usage->text, usage->len, err);
+	if (rc == 0 && ends->text != NULL)
+		control_ends_parse(sandbox, ends->text, ends->len);
 	control_state_free(&files);
 	return rc;
 }

@@ -98,28 +98,12 @@ control_state_open(const char *state_dir, int *ret_dir_fd, struct error *err)
 	return rc;
 }
 
-static int
-state_write_all(int fd, const char *text, size_t len)
-{
-	while (len > 0) {
-		ssize_t n = write(fd, text, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -1;
-		text += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
-/* Make or replace a file of a folder: temporary file, sync, rename, sync of the folder. */
+/* Makes or replaces a file of a folder: temporary file, sync, rename, sync of the folder. */
 static int
 state_replace(int dir_fd, const char *file, const char *text, size_t len, struct error *err)
 {
 	char temporary[STATE_PATH_MAX + 8];
-	int fd, failed;
+	int fd, failed = 0;
 
 	snprintf(temporary, sizeof(temporary), "%s.tmp", file);
 	if (unlinkat(dir_fd, temporary, 0) < 0 && errno != ENOENT)
@@ -127,7 +111,16 @@ state_replace(int dir_fd, const char *file, const char *text, size_t len, struct
 	fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return state_sys(err, errno, "make", temporary);
-	failed = state_write_all(fd, text, len) < 0 || fsync(fd) < 0 ? errno : 0;
+	while (len > 0 && failed == 0) {
+		ssize_t n = write(fd, text, len);
+
+		if (n < 0 && errno != EINTR)
+			failed = errno;
+		text += n < 0 ? 0 : n;
+		len -= n < 0 ? 0 : (size_t)n;
+	}
+	if (failed == 0 && fsync(fd) < 0)
+		failed = errno;
 	if (close(fd) < 0 && failed == 0)
 		failed = errno;
 	if (failed == 0 && (renameat(dir_fd, temporary, dir_fd, file) < 0 || fsync(dir_fd) < 0))
@@ -346,7 +339,7 @@ state_settle(int dir_fd, const char *entry, struct error *err)
 	return state_rename(dir_fd, entry, entry + strlen(STATE_OLD), err);
 }
 
-/* Walks the folder once: settles, or lists when a handler is given. 1: an entry could not be settled, err says which. */
+/* Walks the folder once: settles, or lists when a handler is given. 1: an entry could not be settled, err has it. */
 static int
 state_walk(int dir_fd, void (*handler)(const char *name, void *context), void *context, struct error *err)
 {

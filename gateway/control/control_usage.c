@@ -3,8 +3,8 @@
  *
  * The gateway counts before it lets something through, and the keeper has the count a moment later; either may die and
  * learns it from the other. The file is for when all of posternd dies: it follows within CONTROL_USAGE_USES_MS of a
- * use, and CONTROL_USAGE_BYTES_MS of bytes. A sandbox whose policy counts nothing has no file. A file that cannot be read
- * breaks the sandbox: a grant must not be whole again because its count is lost. */
+ * use, and CONTROL_USAGE_BYTES_MS of bytes. A sandbox whose policy counts nothing has no file. A file that cannot be
+ * read breaks the sandbox: a grant must not be whole again because its count is lost. */
 #include "gateway/control/control_usage.h"
 
 #include "base/clock.h"
