@@ -2,6 +2,7 @@
 #include "tap/attr.h"
 #include "tap/link.h"
 
+#include "tap/netns.h"
 #include "tap/tap_internal.h"
 
 #include <errno.h>
@@ -15,6 +16,8 @@
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <linux/veth.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -51,6 +54,20 @@ link_open(struct error *err)
 	return fd;
 }
 
+int
+link_open_in(int netns_fd, struct error *err)
+{
+	struct netns_visit visit;
+	int fd;
+
+	if (netns_enter(&visit, netns_fd, err) < 0)
+		return -1;
+	fd = link_open(err);
+	netns_leave(&visit);
+	return fd;
+}
+
+/* Begins a request. */
 static struct nlmsghdr *
 link_request_start(struct link_request *request, uint16_t type, uint16_t flags)
 {
@@ -61,7 +78,7 @@ link_request_start(struct link_request *request, uint16_t type, uint16_t flags)
 	return nlh;
 }
 
-/* Send; the kernel has worked on it, and queued what it answers, when send(2) returns. */
+/* Sends; the kernel has worked on it, and queued what it answers, when send(2) returns. */
 static int
 link_send(int rtnl, const struct nlmsghdr *nlh)
 {
@@ -71,7 +88,7 @@ link_send(int rtnl, const struct nlmsghdr *nlh)
 	return sent < 0 ? -errno : 0;
 }
 
-/* Send and wait for the acknowledgement. 0 or -errno of the operation. */
+/* Sends and waits for the acknowledgement. 0 or -errno of the operation. */
 static int
 link_talk(int rtnl, struct nlmsghdr *nlh)
 {
@@ -91,6 +108,25 @@ link_talk(int rtnl, struct nlmsghdr *nlh)
 	    mnl_nlmsg_get_payload_len(first) < sizeof(struct nlmsgerr))
 		return -EBADMSG;
 	return ((const struct nlmsgerr *)mnl_nlmsg_get_payload(first))->error;
+}
+
+/* Does a request, as a step of an attach; the text says what failed. */
+static int __attribute__((format(printf, 4, 5)))
+link_do(int rtnl, struct nlmsghdr *nlh, struct error *err, const char *fmt, ...)
+{
+	char what[128];
+	va_list ap;
+	int r;
+
+	if (tap_step(err) < 0)
+		return -1;
+	r = link_talk(rtnl, nlh);
+	if (r == 0)
+		return 0;
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	return error_sys(err, -r, "%s", what);
 }
 
 /* What a device is, from IFLA_LINKINFO. */
@@ -127,6 +163,7 @@ link_parse_conf(const struct nlattr *attr, size_t first, int32_t conf[LINK_CONF_
 	return first + count;
 }
 
+/* The values of ipv4/conf and ipv6/conf, from IFLA_AF_SPEC. */
 static void
 link_parse_families(const struct nlattr *af_spec, struct link_info *info)
 {
@@ -144,6 +181,7 @@ link_parse_families(const struct nlattr *af_spec, struct link_info *info)
 	}
 }
 
+/* Fills *info from RTM_NEWLINK. */
 static void
 link_parse(const struct nlmsghdr *nlh, struct link_info *info)
 {
@@ -201,38 +239,32 @@ link_find(int rtnl, const char *name, struct link_info *ret_info, struct error *
 	return error_sys(err, r, "look up device %s", name);
 }
 
-static int
-link_tun_configure(int tun, const char *name, uid_t owner_uid, gid_t owner_gid, struct error *err)
-{
-	struct ifreq ifr = {.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR};
-	/* With neither owner nor group set, the kernel lets anybody open the device. */
-	unsigned long owner = owner_uid == (uid_t)-1 ? 0 : owner_uid;
-
-	strncpy(ifr.ifr_name, name, sizeof(ifr.ifr_name) - 1);
-	if (ioctl(tun, TUNSETIFF, &ifr) < 0)
-		return error_sys(err, errno, "make TAP %s", name);
-	if (ioctl(tun, TUNSETOWNER, owner) < 0)
-		return error_sys(err, errno, "TAP %s: owner %lu", name, owner);
-	if (owner_gid != (gid_t)-1 && ioctl(tun, TUNSETGROUP, (unsigned long)owner_gid) < 0)
-		return error_sys(err, errno, "TAP %s: group %lu", name, (unsigned long)owner_gid);
-	if (tap_step(err) < 0)
-		return -1;
-	if (ioctl(tun, TUNSETPERSIST, 1) < 0)
-		return error_sys(err, errno, "TAP %s: make it persistent", name);
-	return 0;
-}
-
 int
 link_add_tap(const char *name, uid_t owner_uid, gid_t owner_gid, struct error *err)
 {
-	int tun, r;
+	struct ifreq ifr = {.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR};
+	/* With neither owner nor group set, the kernel lets every user open the device. */
+	unsigned long owner = owner_uid == (uid_t)-1 ? 0 : owner_uid;
+	int tun, r = -1;
 
 	if (tap_step(err) < 0)
 		return -1;
 	tun = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
 	if (tun < 0)
 		return error_sys(err, errno, "/dev/net/tun (kernel module tun)");
-	r = link_tun_configure(tun, name, owner_uid, owner_gid, err);
+	strncpy(ifr.ifr_name, name, sizeof(ifr.ifr_name) - 1);
+	if (ioctl(tun, TUNSETIFF, &ifr) < 0)
+		error_sys(err, errno, "make TAP %s", name);
+	else if (ioctl(tun, TUNSETOWNER, owner) < 0)
+		error_sys(err, errno, "TAP %s: owner %lu", name, owner);
+	else if (owner_gid != (gid_t)-1 && ioctl(tun, TUNSETGROUP, (unsigned long)owner_gid) < 0)
+		error_sys(err, errno, "TAP %s: group %lu", name, (unsigned long)owner_gid);
+	else if (tap_step(err) < 0)
+		r = -1;
+	else if (ioctl(tun, TUNSETPERSIST, 1) < 0)
+		error_sys(err, errno, "TAP %s: make it persistent", name);
+	else
+		r = 0;
 	close(tun);
 	return r;
 }
@@ -289,14 +321,10 @@ link_set_mac(int rtnl, uint32_t ifindex, const uint8_t mac[6], struct error *err
 	struct link_request request;
 	struct nlmsghdr *nlh = link_request_start(&request, RTM_NEWLINK, 0);
 	struct ifinfomsg *ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
-	int r;
 
-	if (tap_step(err) < 0)
-		return -1;
 	ifi->ifi_index = (int)ifindex;
 	mnl_attr_put(nlh, IFLA_ADDRESS, 6, mac);
-	r = link_talk(rtnl, nlh);
-	return r < 0 ? error_sys(err, -r, "set the router's MAC address") : 0;
+	return link_do(rtnl, nlh, err, "set the router's MAC address");
 }
 
 int
@@ -305,15 +333,11 @@ link_set_up(int rtnl, uint32_t ifindex, struct error *err)
 	struct link_request request;
 	struct nlmsghdr *nlh = link_request_start(&request, RTM_NEWLINK, 0);
 	struct ifinfomsg *ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
-	int r;
 
-	if (tap_step(err) < 0)
-		return -1;
 	ifi->ifi_index = (int)ifindex;
 	ifi->ifi_flags = IFF_UP;
 	ifi->ifi_change = IFF_UP;
-	r = link_talk(rtnl, nlh);
-	return r < 0 ? error_sys(err, -r, "set device up") : 0;
+	return link_do(rtnl, nlh, err, "set device up");
 }
 
 void
@@ -331,12 +355,14 @@ link_settle(const char *name)
 	close(fd);
 }
 
+/* AF_* of an address. */
 static uint8_t
 link_family(const struct addr *addr)
 {
 	return addr->family == 4 ? AF_INET : AF_INET6;
 }
 
+/* Bytes of an address. */
 static uint16_t
 link_addr_len(const struct addr *addr)
 {
@@ -350,18 +376,14 @@ link_add_address(int rtnl, uint32_t ifindex, const struct addr *addr, uint8_t bi
 	struct nlmsghdr *nlh = link_request_start(&request, RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE);
 	struct ifaddrmsg *ifa = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifa));
 	char text[ADDR_TEXT_MAX];
-	int r;
 
-	if (tap_step(err) < 0)
-		return -1;
 	ifa->ifa_family = link_family(addr);
 	ifa->ifa_prefixlen = bits;
 	ifa->ifa_flags = IFA_F_NODAD;
 	ifa->ifa_index = ifindex;
 	mnl_attr_put(nlh, IFA_LOCAL, link_addr_len(addr), addr->bytes);
 	mnl_attr_put(nlh, IFA_ADDRESS, link_addr_len(addr), addr->bytes);
-	r = link_talk(rtnl, nlh);
-	return r < 0 ? error_sys(err, -r, "add address %s", addr_format(addr, text)) : 0;
+	return link_do(rtnl, nlh, err, "add address %s", addr_format(addr, text));
 }
 
 /* Is a packet to the address for a socket here? */
@@ -448,10 +470,7 @@ link_add_local_default(int rtnl, int family, struct error *err)
 	struct link_request request;
 	struct nlmsghdr *nlh = link_request_start(&request, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE);
 	struct rtmsg *rtm = mnl_nlmsg_put_extra_header(nlh, sizeof(*rtm));
-	int r;
 
-	if (tap_step(err) < 0)
-		return -1;
 	rtm->rtm_family = family == 4 ? AF_INET : AF_INET6;
 	/* IPv4's local and main tables are one trie while there is no `ip rule`; IPv6's are looked up one after the
 	 * other, and a local default in table local would hide the guest's subnet. */
@@ -460,8 +479,7 @@ link_add_local_default(int rtnl, int family, struct error *err)
 	rtm->rtm_scope = family == 4 ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE;
 	rtm->rtm_type = RTN_LOCAL;
 	mnl_attr_put_u32(nlh, RTA_OIF, LINK_LO_IFINDEX);
-	r = link_talk(rtnl, nlh);
-	return r < 0 ? error_sys(err, -r, "add the IPv%d local default route", family) : 0;
+	return link_do(rtnl, nlh, err, "add the IPv%d local default route", family);
 }
 
 int
@@ -471,10 +489,7 @@ link_add_default(int rtnl, uint32_t ifindex, const struct addr *router, struct e
 	struct nlmsghdr *nlh = link_request_start(&request, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE);
 	struct rtmsg *rtm = mnl_nlmsg_put_extra_header(nlh, sizeof(*rtm));
 	char text[ADDR_TEXT_MAX];
-	int r;
 
-	if (tap_step(err) < 0)
-		return -1;
 	rtm->rtm_family = link_family(router);
 	rtm->rtm_table = RT_TABLE_MAIN;
 	rtm->rtm_protocol = RTPROT_STATIC;
@@ -482,8 +497,7 @@ link_add_default(int rtnl, uint32_t ifindex, const struct addr *router, struct e
 	rtm->rtm_type = RTN_UNICAST;
 	mnl_attr_put(nlh, RTA_GATEWAY, link_addr_len(router), router->bytes);
 	mnl_attr_put_u32(nlh, RTA_OIF, ifindex);
-	r = link_talk(rtnl, nlh);
-	return r < 0 ? error_sys(err, -r, "add the default route via %s", addr_format(router, text)) : 0;
+	return link_do(rtnl, nlh, err, "add the default route via %s", addr_format(router, text));
 }
 
 int
@@ -493,15 +507,11 @@ link_add_neighbour(int rtnl, uint32_t ifindex, const struct addr *addr, const ui
 	struct nlmsghdr *nlh = link_request_start(&request, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE);
 	struct ndmsg *nd = mnl_nlmsg_put_extra_header(nlh, sizeof(*nd));
 	char text[ADDR_TEXT_MAX];
-	int r;
 
-	if (tap_step(err) < 0)
-		return -1;
 	nd->ndm_family = link_family(addr);
 	nd->ndm_ifindex = (int)ifindex;
 	nd->ndm_state = NUD_PERMANENT;
 	mnl_attr_put(nlh, NDA_DST, link_addr_len(addr), addr->bytes);
 	mnl_attr_put(nlh, NDA_LLADDR, 6, mac);
-	r = link_talk(rtnl, nlh);
-	return r < 0 ? error_sys(err, -r, "add neighbour %s", addr_format(addr, text)) : 0;
+	return link_do(rtnl, nlh, err, "add neighbour %s", addr_format(addr, text));
 }

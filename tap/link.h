@@ -31,6 +31,8 @@ struct link_info {
 
 /* An rtnetlink socket in the calling thread's namespace, or -1. The caller closes it. */
 int link_open(struct error *err);
+/* The same in another namespace. */
+int link_open_in(int netns_fd, struct error *err);
 
 /* 0; -1 with ERROR_NOT_FOUND when there is no such device. */
 int link_find(int rtnl, const char *name, struct link_info *ret_info, struct error *err);

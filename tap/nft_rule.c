@@ -13,6 +13,7 @@
 /* Seconds in a unit of the limit expression. */
 #define NFT_LIMIT_UNIT_S 1
 
+/* A part of the rule is missing: the batch is never sent. */
 static void
 nft_rule_fail(struct nft_rule *rule)
 {
@@ -53,9 +54,15 @@ nft_rule_end(struct nft_rule *rule)
 	rule->rule = NULL;
 }
 
-/* A new expression of the rule, which owns it; NULL after an error. */
+/* A member of an expression and its value. */
+struct nft_member {
+	uint16_t member;
+	uint32_t value;
+};
+
+/* A new expression of the rule, which owns it, with these members set; NULL after an error. */
 static struct nftnl_expr *
-nft_rule_expr(struct nft_rule *rule, const char *name)
+nft_rule_expr(struct nft_rule *rule, const char *name, const struct nft_member *members, size_t count)
 {
 	struct nftnl_expr *expr;
 
@@ -66,58 +73,51 @@ nft_rule_expr(struct nft_rule *rule, const char *name)
 		nft_rule_fail(rule);
 		return NULL;
 	}
+	for (size_t i = 0; i < count; i++)
+		nftnl_expr_set_u32(expr, members[i].member, members[i].value);
 	nftnl_rule_add_expr(rule->rule, expr);
 	return expr;
 }
 
-/* Members that hold a copy of bytes or text can fail to be set. */
+/* nft_rule_expr with its members written out: {member, value}, ... */
+#define NFT_EXPR(rule, name, ...)                                                                                      \
+	nft_rule_expr(rule, name, (const struct nft_member[]){__VA_ARGS__},                                            \
+	    sizeof((const struct nft_member[]){__VA_ARGS__}) / sizeof(struct nft_member))
+
+/* Sets a member that holds a copy of bytes, which can fail. expr may be NULL. */
 static void
 nft_expr_bytes(struct nft_rule *rule, struct nftnl_expr *expr, uint16_t member, const void *bytes, uint32_t len)
 {
-	if (nftnl_expr_set(expr, member, bytes, len) < 0)
+	if (expr != NULL && nftnl_expr_set(expr, member, bytes, len) < 0)
 		nft_rule_fail(rule);
 }
 
+/* The same of text. */
 static void
 nft_expr_text(struct nft_rule *rule, struct nftnl_expr *expr, uint16_t member, const char *text)
 {
-	if (nftnl_expr_set_str(expr, member, text) < 0)
+	if (expr != NULL && nftnl_expr_set_str(expr, member, text) < 0)
 		nft_rule_fail(rule);
 }
 
 void
 nft_rule_meta(struct nft_rule *rule, uint32_t key, uint32_t dreg)
 {
-	struct nftnl_expr *expr = nft_rule_expr(rule, "meta");
-
-	if (expr == NULL)
-		return;
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_META_KEY, key);
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_META_DREG, dreg);
+	NFT_EXPR(rule, "meta", {NFTNL_EXPR_META_KEY, key}, {NFTNL_EXPR_META_DREG, dreg});
 }
 
 void
 nft_rule_payload(struct nft_rule *rule, uint32_t base, uint32_t offset, uint32_t len, uint32_t dreg)
 {
-	struct nftnl_expr *expr = nft_rule_expr(rule, "payload");
-
-	if (expr == NULL)
-		return;
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_PAYLOAD_BASE, base);
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_PAYLOAD_OFFSET, offset);
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_PAYLOAD_LEN, len);
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_PAYLOAD_DREG, dreg);
+	NFT_EXPR(rule, "payload", {NFTNL_EXPR_PAYLOAD_BASE, base}, {NFTNL_EXPR_PAYLOAD_OFFSET, offset},
+	    {NFTNL_EXPR_PAYLOAD_LEN, len}, {NFTNL_EXPR_PAYLOAD_DREG, dreg});
 }
 
 void
 nft_rule_cmp(struct nft_rule *rule, uint32_t op, uint32_t sreg, const void *bytes, uint32_t len)
 {
-	struct nftnl_expr *expr = nft_rule_expr(rule, "cmp");
+	struct nftnl_expr *expr = NFT_EXPR(rule, "cmp", {NFTNL_EXPR_CMP_SREG, sreg}, {NFTNL_EXPR_CMP_OP, op});
 
-	if (expr == NULL)
-		return;
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_CMP_SREG, sreg);
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_CMP_OP, op);
 	nft_expr_bytes(rule, expr, NFTNL_EXPR_CMP_DATA, bytes, len);
 }
 
@@ -139,14 +139,9 @@ void
 nft_rule_mask(struct nft_rule *rule, uint32_t reg, const void *mask, uint32_t len)
 {
 	static const uint8_t zero[16];
-	struct nftnl_expr *expr = nft_rule_expr(rule, "bitwise");
+	struct nftnl_expr *expr = NFT_EXPR(rule, "bitwise", {NFTNL_EXPR_BITWISE_SREG, reg},
+	    {NFTNL_EXPR_BITWISE_DREG, reg}, {NFTNL_EXPR_BITWISE_OP, NFT_BITWISE_BOOL}, {NFTNL_EXPR_BITWISE_LEN, len});
 
-	if (expr == NULL)
-		return;
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_BITWISE_SREG, reg);
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_BITWISE_DREG, reg);
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_BITWISE_OP, NFT_BITWISE_BOOL);
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_BITWISE_LEN, len);
 	nft_expr_bytes(rule, expr, NFTNL_EXPR_BITWISE_MASK, mask, len);
 	nft_expr_bytes(rule, expr, NFTNL_EXPR_BITWISE_XOR, zero, len);
 }
@@ -154,121 +149,91 @@ nft_rule_mask(struct nft_rule *rule, uint32_t reg, const void *mask, uint32_t le
 void
 nft_rule_immediate(struct nft_rule *rule, uint32_t dreg, const void *bytes, uint32_t len)
 {
-	struct nftnl_expr *expr = nft_rule_expr(rule, "immediate");
+	struct nftnl_expr *expr = NFT_EXPR(rule, "immediate", {NFTNL_EXPR_IMM_DREG, dreg});
 
-	if (expr == NULL)
-		return;
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_IMM_DREG, dreg);
 	nft_expr_bytes(rule, expr, NFTNL_EXPR_IMM_DATA, bytes, len);
 }
 
 void
 nft_rule_lookup(struct nft_rule *rule, const char *set, uint32_t sreg)
 {
-	struct nftnl_expr *expr = nft_rule_expr(rule, "lookup");
+	struct nftnl_expr *expr = NFT_EXPR(rule, "lookup", {NFTNL_EXPR_LOOKUP_SREG, sreg});
 
-	if (expr == NULL)
-		return;
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_LOOKUP_SREG, sreg);
 	nft_expr_text(rule, expr, NFTNL_EXPR_LOOKUP_SET, set);
 }
 
 void
 nft_rule_remember(struct nft_rule *rule, const char *set, uint32_t sreg, uint64_t timeout_ms)
 {
-	struct nftnl_expr *expr = nft_rule_expr(rule, "dynset");
+	struct nftnl_expr *expr =
+	    NFT_EXPR(rule, "dynset", {NFTNL_EXPR_DYNSET_OP, NFT_DYNSET_OP_UPDATE}, {NFTNL_EXPR_DYNSET_SREG_KEY, sreg});
 
-	if (expr == NULL)
-		return;
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_DYNSET_OP, NFT_DYNSET_OP_UPDATE);
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_DYNSET_SREG_KEY, sreg);
-	nftnl_expr_set_u64(expr, NFTNL_EXPR_DYNSET_TIMEOUT, timeout_ms);
+	if (expr != NULL)
+		nftnl_expr_set_u64(expr, NFTNL_EXPR_DYNSET_TIMEOUT, timeout_ms);
 	nft_expr_text(rule, expr, NFTNL_EXPR_DYNSET_SET_NAME, set);
 }
 
 void
 nft_rule_socket_transparent(struct nft_rule *rule, uint32_t dreg)
 {
-	struct nftnl_expr *expr = nft_rule_expr(rule, "socket");
-
-	if (expr != NULL) {
-		nftnl_expr_set_u32(expr, NFTNL_EXPR_SOCKET_KEY, NFT_SOCKET_TRANSPARENT);
-		nftnl_expr_set_u32(expr, NFTNL_EXPR_SOCKET_DREG, dreg);
-	}
+	NFT_EXPR(rule, "socket", {NFTNL_EXPR_SOCKET_KEY, NFT_SOCKET_TRANSPARENT}, {NFTNL_EXPR_SOCKET_DREG, dreg});
 	nft_rule_cmp_u8(rule, NFT_CMP_EQ, dreg, 1);
 }
 
 void
 nft_rule_tproxy(struct nft_rule *rule, uint32_t family, uint32_t reg_addr, uint32_t reg_port)
 {
-	struct nftnl_expr *expr = nft_rule_expr(rule, "tproxy");
-
-	if (expr == NULL)
-		return;
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_TPROXY_FAMILY, family);
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_TPROXY_REG_ADDR, reg_addr);
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_TPROXY_REG_PORT, reg_port);
+	NFT_EXPR(rule, "tproxy", {NFTNL_EXPR_TPROXY_FAMILY, family}, {NFTNL_EXPR_TPROXY_REG_ADDR, reg_addr},
+	    {NFTNL_EXPR_TPROXY_REG_PORT, reg_port});
 }
 
 void
 nft_rule_count(struct nft_rule *rule, const char *counter)
 {
-	struct nftnl_expr *expr = nft_rule_expr(rule, "objref");
+	struct nftnl_expr *expr = NFT_EXPR(rule, "objref", {NFTNL_EXPR_OBJREF_IMM_TYPE, NFT_OBJECT_COUNTER});
 
-	if (expr == NULL)
-		return;
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_OBJREF_IMM_TYPE, NFT_OBJECT_COUNTER);
 	nft_expr_text(rule, expr, NFTNL_EXPR_OBJREF_IMM_NAME, counter);
 }
 
 void
 nft_rule_limit(struct nft_rule *rule, uint64_t per_second, uint32_t burst)
 {
-	struct nftnl_expr *expr = nft_rule_expr(rule, "limit");
+	struct nftnl_expr *expr = NFT_EXPR(rule, "limit", {NFTNL_EXPR_LIMIT_BURST, burst},
+	    {NFTNL_EXPR_LIMIT_TYPE, NFT_LIMIT_PKTS}, {NFTNL_EXPR_LIMIT_FLAGS, 0});
 
 	if (expr == NULL)
 		return;
 	nftnl_expr_set_u64(expr, NFTNL_EXPR_LIMIT_RATE, per_second);
 	nftnl_expr_set_u64(expr, NFTNL_EXPR_LIMIT_UNIT, NFT_LIMIT_UNIT_S);
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_LIMIT_BURST, burst);
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_LIMIT_TYPE, NFT_LIMIT_PKTS);
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_LIMIT_FLAGS, 0);
 }
 
 void
 nft_rule_log(struct nft_rule *rule, const char *prefix, uint16_t group, uint32_t snaplen)
 {
-	struct nftnl_expr *expr = nft_rule_expr(rule, "log");
+	struct nftnl_expr *expr = NFT_EXPR(rule, "log", {NFTNL_EXPR_LOG_SNAPLEN, snaplen});
 
-	if (expr == NULL)
-		return;
+	if (expr != NULL)
+		nftnl_expr_set_u16(expr, NFTNL_EXPR_LOG_GROUP, group);
 	nft_expr_text(rule, expr, NFTNL_EXPR_LOG_PREFIX, prefix);
-	nftnl_expr_set_u16(expr, NFTNL_EXPR_LOG_GROUP, group);
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_LOG_SNAPLEN, snaplen);
 }
 
 void
 nft_rule_reject(struct nft_rule *rule, uint32_t type, uint8_t code)
 {
-	struct nftnl_expr *expr = nft_rule_expr(rule, "reject");
+	struct nftnl_expr *expr = NFT_EXPR(rule, "reject", {NFTNL_EXPR_REJECT_TYPE, type});
 
-	if (expr == NULL)
-		return;
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_REJECT_TYPE, type);
-	nftnl_expr_set_u8(expr, NFTNL_EXPR_REJECT_CODE, code);
+	if (expr != NULL)
+		nftnl_expr_set_u8(expr, NFTNL_EXPR_REJECT_CODE, code);
 }
 
 void
 nft_rule_verdict(struct nft_rule *rule, int verdict, const char *chain)
 {
-	struct nftnl_expr *expr = nft_rule_expr(rule, "immediate");
+	struct nftnl_expr *expr = NFT_EXPR(
+	    rule, "immediate", {NFTNL_EXPR_IMM_DREG, NFT_REG_VERDICT}, {NFTNL_EXPR_IMM_VERDICT, (uint32_t)verdict});
 
-	if (expr == NULL)
-		return;
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_IMM_DREG, NFT_REG_VERDICT);
 	if (chain != NULL)
 		nft_expr_text(rule, expr, NFTNL_EXPR_IMM_CHAIN, chain);
-	nftnl_expr_set_u32(expr, NFTNL_EXPR_IMM_VERDICT, (uint32_t)verdict);
 }
 
 void

@@ -36,16 +36,7 @@
 
 /* Steps of an attach; the calling thread is in the sandbox's namespace from attach_inside on. */
 
-static int
-attach_open_published(struct tap *tap, struct error *err)
-{
-	if (netns_open(tap->netns_path, &tap->netns_fd, err) < 0)
-		return -1;
-	tap->netns_published = true;
-	return netns_check(tap->netns_fd, err);
-}
-
-/* ret_adopted: the namespace is one of an earlier run. */
+/* Opens or makes the namespace. ret_adopted: it is one of an earlier run. */
 static int
 attach_namespace(struct tap *tap, const char *netns_dir, bool adopt, bool *ret_adopted, struct error *err)
 {
@@ -58,9 +49,9 @@ attach_namespace(struct tap *tap, const char *netns_dir, bool adopt, bool *ret_a
 			return error_set(err, ERROR_USAGE, "%s: path too long", netns_dir);
 	}
 	if (netns_dir != NULL && adopt) {
-		if (attach_open_published(tap, err) == 0) {
-			*ret_adopted = true;
-			return 0;
+		if (netns_open(tap->netns_path, &tap->netns_fd, err) == 0) {
+			*ret_adopted = tap->netns_published = true;
+			return netns_check(tap->netns_fd, err);
 		}
 		if (err->code != ERROR_NOT_FOUND)
 			return -1;
@@ -88,6 +79,7 @@ attach_mac(uint8_t mac[6], uint8_t second, const struct addr *addr)
 	memcpy(mac + 2, addr->bytes, 4);
 }
 
+/* Was a MAC address asked for? */
 static bool
 attach_mac_is_set(const uint8_t mac[6])
 {
@@ -96,7 +88,7 @@ attach_mac_is_set(const uint8_t mac[6])
 	return memcmp(mac, none, sizeof(none)) != 0;
 }
 
-/* Keep the TAP of an earlier run, to which a VMM may be attached, or make one. */
+/* Keeps the TAP of an earlier run, to which a VMM may be attached, or make one. */
 static int
 attach_tap(struct tap *tap, int rtnl, struct link_info *ret_info, struct error *err)
 {
@@ -122,20 +114,16 @@ attach_tap(struct tap *tap, int rtnl, struct link_info *ret_info, struct error *
 static int
 attach_find_peer(const struct tap *tap, struct link_info *ret_peer, struct error *err)
 {
-	struct netns_visit visit;
-	int rtnl, r = -1;
+	int rtnl = link_open_in(tap->config.netns_fd, err), r;
 
-	if (netns_enter(&visit, tap->config.netns_fd, err) < 0)
+	if (rtnl < 0)
 		return -1;
-	rtnl = link_open(err);
-	if (rtnl >= 0) {
-		r = link_find(rtnl, tap->config.ifname, ret_peer, err);
-		close(rtnl);
-	}
-	netns_leave(&visit);
+	r = link_find(rtnl, tap->config.ifname, ret_peer, err);
+	close(rtnl);
 	return r;
 }
 
+/* Makes the veth pair; waits for an eth0 of an earlier sandbox to go. */
 static int
 attach_make_veth(struct tap *tap, int rtnl, struct error *err)
 {
@@ -156,7 +144,7 @@ attach_make_veth(struct tap *tap, int rtnl, struct error *err)
 	return -1;
 }
 
-/* Keep the veth of an earlier run when it leads to this container, or make one. */
+/* Keeps the veth of an earlier run when it leads to this container, or make one. */
 static int
 attach_veth(struct tap *tap, int rtnl, struct link_info *ret_info, struct error *err)
 {
@@ -181,21 +169,14 @@ attach_veth(struct tap *tap, int rtnl, struct link_info *ret_info, struct error 
 	return 0;
 }
 
+/* Makes the device, or takes the one that is there, down or as it is; its MAC address and sysctls. */
 static int
 attach_device(struct tap *tap, int rtnl, struct link_info *ret_info, struct error *err)
 {
 	const char *device = tap_device(&tap->config);
-	int r = -1;
+	bool vm = tap->config.kind == TAP_KIND_TAP;
 
-	switch (tap->config.kind) {
-	case TAP_KIND_TAP:
-		r = attach_tap(tap, rtnl, ret_info, err);
-		break;
-	case TAP_KIND_NETNS:
-		r = attach_veth(tap, rtnl, ret_info, err);
-		break;
-	}
-	if (r < 0)
+	if ((vm ? attach_tap(tap, rtnl, ret_info, err) : attach_veth(tap, rtnl, ret_info, err)) < 0)
 		return -1;
 	attach_mac(tap->router_mac, 1, &tap->config.router4);
 	if (memcmp(ret_info->mac, tap->router_mac, sizeof(ret_info->mac)) != 0 &&
@@ -204,6 +185,7 @@ attach_device(struct tap *tap, int rtnl, struct link_info *ret_info, struct erro
 	return sysctl_apply_device(device, ret_info, tap_has_ipv6(&tap->config), err);
 }
 
+/* The router's addresses, the local default routes, the guest as a permanent neighbour. */
 static int
 attach_addresses(struct tap *tap, int rtnl, uint32_t ifindex, struct error *err)
 {
@@ -276,6 +258,7 @@ attach_settle(const struct tap_config *config, struct error *err)
 	return rtnl < 0 ? -1 : 0;
 }
 
+/* The step "container". */
 static int
 attach_container(const struct tap *tap, struct error *err)
 {
@@ -295,6 +278,7 @@ attach_container(const struct tap *tap, struct error *err)
 	return r < 0 ? error_prefix(err, "in the container's namespace") : 0;
 }
 
+/* All steps but the sysctls of the namespace. */
 static int
 attach_links(struct tap *tap, int rtnl, bool adopted, struct error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. A namespace has no uplink and forwards nothing, so no order of removal opens a way out. Removing
  * is dropping the last reference: the kernel then takes the table and the addresses apart in its own time. The device
- * is deleted where somebody would miss that: a TAP that a VMM still holds open would keep the namespace alive (its
+ * is deleted where leaving it would be felt: a TAP that a VMM still holds open would keep the namespace alive (its
  * descriptor refers to it), and a container's eth0 is in the way of its next attach for as long as anything does (the
  * gateway's log outlives its sandbox by a moment). What waits for RCU is done by a thread of its own, since the keeper
  * serves others meanwhile. */
@@ -19,6 +19,7 @@
 /* Of the thread that waits for RCU: it makes a few system calls. */
 #define DETACH_STACK_SIZE (64 * 1024)
 
+/* Closes a descriptor, if there is one. */
 static void
 detach_close(int *fd)
 {
@@ -27,7 +28,7 @@ detach_close(int *fd)
 	*fd = -1;
 }
 
-/* What waits for RCU: closing an nfnetlink socket does while a transaction of the namespace is young, and deleting a
+/* Does what waits for RCU: closing an nfnetlink socket does while a transaction of the namespace is young, and deleting a
  * device does always. Takes the tap. */
 static void *
 detach_finish(void *context)
@@ -60,34 +61,21 @@ detach_finish_later(struct tap *tap)
 		detach_finish(tap);
 }
 
-/* Must the device be deleted? A TAP that a VMM holds open has a carrier. */
-static bool
-detach_must_delete(const struct tap *tap, const struct link_info *info)
-{
-	switch (tap->config.kind) {
-	case TAP_KIND_TAP:
-		return info->is_tap && (info->flags & IFF_RUNNING) != 0;
-	case TAP_KIND_NETNS:
-		return strcmp(info->kind, "veth") == 0;
-	}
-	return false;
-}
-
-/* Find what detach_finish is to delete. */
+/* Finds the device that detach_finish has to delete: a TAP that a VMM holds open, which has a carrier; a veth. */
 static void
 detach_device(struct tap *tap)
 {
-	struct netns_visit visit;
 	struct link_info info;
 	int rtnl;
 
-	if (tap->netns_fd < 0 || netns_enter(&visit, tap->netns_fd, NULL) < 0)
+	if (tap->netns_fd < 0)
 		return;
-	rtnl = link_open(NULL);
-	netns_leave(&visit);
+	rtnl = link_open_in(tap->netns_fd, NULL);
 	if (rtnl < 0)
 		return;
-	if (link_find(rtnl, tap_device(&tap->config), &info, NULL) == 0 && detach_must_delete(tap, &info)) {
+	if (link_find(rtnl, tap_device(&tap->config), &info, NULL) == 0 &&
+	    (tap->config.kind == TAP_KIND_TAP ? info.is_tap && (info.flags & IFF_RUNNING) != 0
+					      : strcmp(info.kind, "veth") == 0)) {
 		tap->detach_rtnl = rtnl;
 		tap->detach_ifindex = info.ifindex;
 	} else {
@@ -114,8 +102,8 @@ tap_detach(struct tap *tap, bool keep)
 	detach_finish_later(tap);
 }
 
-/* Nothing is known of the sandbox but its name: a container's device, whose name is always the same, is found and
- * deleted as in tap_detach; all else goes in its own time. */
+/* Only the sandbox's name is known: a container's device, whose name is always the same, is found and deleted as in
+ * tap_detach; all else goes in its own time. */
 void
 tap_detach_kept(const char *name, const char *netns_dir)
 {

@@ -11,7 +11,6 @@
 
 #include "tap/attr.h"
 #include "tap/link.h"
-#include "tap/netns.h"
 
 #include <errno.h>
 #include <libmnl/libmnl.h>
@@ -37,6 +36,7 @@ struct uplink_search {
 	char kind[32];
 };
 
+/* Is the word one of these? */
 static bool
 uplink_listed(const char *word, const char *const *words, size_t count)
 {
@@ -46,6 +46,7 @@ uplink_listed(const char *word, const char *const *words, size_t count)
 	return false;
 }
 
+/* The kind of a device ("" when it has none), from IFLA_LINKINFO. */
 static void
 uplink_kind(const struct nlattr *linkinfo, char ret_kind[32])
 {
@@ -58,6 +59,7 @@ uplink_kind(const struct nlattr *linkinfo, char ret_kind[32])
 	}
 }
 
+/* Dump callback: one device; stops at the first that leads elsewhere. */
 static int
 uplink_one(const struct nlmsghdr *nlh, void *context)
 {
@@ -84,7 +86,7 @@ uplink_one(const struct nlmsghdr *nlh, void *context)
 	return MNL_CB_STOP;
 }
 
-/* 0 or -errno. */
+/* Goes through the devices. 0 or -errno. */
 static int
 uplink_list(int rtnl, struct uplink_search *search)
 {
@@ -113,16 +115,11 @@ int
 uplink_check(int netns_fd, const char *own, struct error *err)
 {
 	struct uplink_search search = {.own = own};
-	struct netns_visit visit;
-	int rtnl, r;
+	int rtnl = link_open_in(netns_fd, err), r;
 
-	if (netns_enter(&visit, netns_fd, err) < 0)
-		return -1;
-	rtnl = link_open(err);
-	r = rtnl < 0 ? 0 : uplink_list(rtnl, &search);
-	netns_leave(&visit);
 	if (rtnl < 0)
 		return -1;
+	r = uplink_list(rtnl, &search);
 	close(rtnl);
 	if (r < 0)
 		return error_sys(err, -r, "list the devices of the container's namespace");
