@@ -16,7 +16,6 @@
 #define ETH_TYPE 12
 #define ARP_SENDER_MAC 8
 #define ARP_SENDER_IP 14
-#define IP4_PROTOCOL 9
 
 /* ICMPv6 types. */
 #define MLD_QUERY 130
@@ -26,6 +25,7 @@
 #define NDP_ROUTER_ADVERTISEMENT 134
 #define NDP_REDIRECT 137
 
+/* Compares the EtherType. */
 static void
 ingress_match_ethertype(struct nft_rule *rule, uint32_t op, uint16_t type)
 {
@@ -34,6 +34,7 @@ ingress_match_ethertype(struct nft_rule *rule, uint32_t op, uint16_t type)
 	nft_rule_cmp_be16(rule, op, NFT_REG_1, type);
 }
 
+/* Only the guest's MAC address, only the EtherTypes that are served. */
 static void
 ingress_add_frame_rules(struct nft_batch *batch, const struct tap_config *config)
 {
@@ -70,6 +71,7 @@ ingress_add_arp_rules(struct nft_batch *batch, const struct tap_config *config)
 	nft_rule_finish(&rule, NFT_GOTO, refuse_chain(TAP_COUNTER_SPOOFED));
 }
 
+/* ICMPv6 of these types. */
 static void
 ingress_match_icmp6_types(struct nft_rule *rule, uint8_t first, uint8_t last)
 {
@@ -94,6 +96,7 @@ ingress_add_router_rules(struct nft_batch *batch)
 	}
 }
 
+/* Begins a rule for multicast. */
 static struct nft_rule
 ingress_start_chatter(struct nft_batch *batch)
 {
@@ -104,7 +107,7 @@ ingress_start_chatter(struct nft_batch *batch)
 	return rule;
 }
 
-/* Multicast that every system emits by itself when a link comes up: no attempt of anybody, and not counted as one. */
+/* Multicast that every system emits by itself when a link comes up: no attempt to reach anything, and not counted as one. */
 static void
 ingress_add_chatter_rules(struct nft_batch *batch, const struct tap_config *config)
 {

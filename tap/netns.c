@@ -17,7 +17,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* Mounts stacked on one file: ours, and those of somebody who mounted over it. Beyond that the file stays. */
+/* Mounts stacked on one file: ours, and those mounted over it by others. Beyond that the file stays. */
 #define NETNS_MOUNTS_MAX 16
 
 #define NETNS_SELF "/proc/thread-self/ns/net"
@@ -73,6 +73,7 @@ netns_create(int *ret_fd, struct error *err)
 	return 0;
 }
 
+/* Is it a network namespace? */
 static bool
 netns_is_netns(int fd)
 {

@@ -18,6 +18,7 @@ struct never_intervals {
 	bool overflow;
 };
 
+/* Bytes of an address. */
 static size_t
 never_addr_len(int family)
 {
@@ -88,6 +89,7 @@ never_join(struct never_intervals *list, size_t len)
 		list->count = kept + 1;
 }
 
+/* All rows of the family, sorted and joined. */
 static void
 never_collect(struct never_intervals *list, int family, const struct prefix *extra, size_t extra_count)
 {

@@ -144,6 +144,7 @@ nft_batch_result(int fd, uint32_t last_seq)
 	return acknowledged ? 0 : -EPROTO;
 }
 
+/* Ends the batch and sends it. 0 or -errno. */
 static int
 nft_batch_send(struct nft_batch *batch, int fd)
 {
@@ -184,6 +185,7 @@ nft_batch_commit(struct nft_batch *batch, int fd, int *ret_errno, struct error *
 	return error_sys(err, -r, "nftables transaction");
 }
 
+/* Adds a message about the table. */
 static void
 nft_batch_table_message(struct nft_batch *batch, uint16_t type, uint16_t flags)
 {
@@ -289,6 +291,7 @@ nft_batch_chain(struct nft_batch *batch, const char *name)
 	nft_batch_chain_message(batch, nftnl_chain_alloc(), name);
 }
 
+/* Sets the members of a set. */
 static int
 nft_set_fill(struct nftnl_set *object, const struct nft_batch *batch, const struct nft_set *set)
 {
@@ -351,6 +354,7 @@ nft_elem_make(const struct nft_elem *elem, size_t key_len)
 	return object;
 }
 
+/* Adds a message about elements; none of them means all. */
 static void
 nft_batch_elems(struct nft_batch *batch, uint16_t type, uint16_t flags, const char *set, const struct nft_elem *elems,
     size_t count, size_t key_len)

@@ -55,6 +55,7 @@ refuse_add_chain(struct nft_batch *batch, const char *chain, enum tap_counter co
 	nft_rule_end(&rule);
 }
 
+/* The chain that answers a refused packet by its protocol. */
 static void
 refuse_add_answer(struct nft_batch *batch)
 {
@@ -90,7 +91,7 @@ refuse_add_all(struct nft_batch *batch)
 	refuse_add_answer(batch);
 	for (unsigned int i = 0; i < TAP_COUNTER_MAX; i++) {
 		refuse_add_chain(batch, refuse_classes[i].chain, (enum tap_counter)i);
-		/* An answer to a forged source would go to somebody who asked for nothing. */
+		/* An answer to a forged source would go to a host that sent nothing. */
 		if (i == TAP_COUNTER_SPOOFED)
 			nft_rule_verdict_all(batch, refuse_classes[i].chain, NF_DROP, NULL);
 		else

@@ -3,7 +3,7 @@
  *
  * Family netdev, ingress hook of the guest's device: frames that no guest has business to send end here (VLAN tags,
  * foreign EtherTypes, another source MAC, ARP in another name, router advertisements and redirects). Link chatter that
- * every operating system emits and nobody serves (router solicitations, MLD, IGMP) is dropped without a word.
+ * every operating system emits and no service here answers (router solicitations, MLD, IGMP) is dropped without a word.
  *
  * Family inet, hook prerouting at mangle priority, after the kernel has put fragments together (tproxy brings
  * nf_defrag), policy drop. In order:
@@ -60,6 +60,7 @@
 
 /* Sets. */
 
+/* The sets of leases and of ranges. */
 static void
 ruleset_add_destination_sets(struct nft_batch *batch, int family)
 {
@@ -99,11 +100,12 @@ ruleset_guest_subnet(const struct tap_config *config, int family, struct prefix 
 	return true;
 }
 
-/* The link-local addresses by which a guest may be known. */
+/* The constant set of the never list with the guest's subnet, the sets of destinations; the link-local addresses by which
+ * a guest may be known. */
 static void
-ruleset_add_neighbours_set(struct nft_batch *batch)
+ruleset_add_sets(struct nft_batch *batch, const struct tap_config *config)
 {
-	struct nft_set set = {
+	static const struct nft_set neighbours = {
 	    .name = "neighbours",
 	    .flags = NFT_SET_TIMEOUT | NFT_SET_EVAL,
 	    .key_type = NFT_TYPE_IPV6,
@@ -112,13 +114,6 @@ ruleset_add_neighbours_set(struct nft_batch *batch)
 	    .gc_interval_ms = RULESET_GC_MS,
 	    .size = RULESET_NEIGHBOURS,
 	};
-
-	nft_batch_set(batch, &set);
-}
-
-static void
-ruleset_add_sets(struct nft_batch *batch, const struct tap_config *config)
-{
 	struct prefix subnet;
 
 	for (int family = 4; family <= 6; family += 2) {
@@ -128,50 +123,53 @@ ruleset_add_sets(struct nft_batch *batch, const struct tap_config *config)
 		ruleset_add_destination_sets(batch, family);
 	}
 	if (tap_has_ipv6(config))
-		ruleset_add_neighbours_set(batch);
+		nft_batch_set(batch, &neighbours);
 }
 
 /* The ways in. */
 
+/* A destination in the set is open: TCP (chain "dial") goes to the transparent listener, UDP ("relay") is accepted. */
 static void
-ruleset_add_dial_rule(struct nft_batch *batch, int family, const char *set)
+ruleset_add_open_rule(struct nft_batch *batch, const char *chain, int family, const char *set)
 {
 	static const uint8_t loopback4[4] = {127, 0, 0, 1}, loopback6[16] = {[15] = 1};
-	struct nft_rule rule = nft_rule_start(batch, "dial");
-	uint8_t port[2] = {TAP_TPROXY_PORT >> 8, TAP_TPROXY_PORT & 0xff};
+	static const uint8_t port[2] = {TAP_TPROXY_PORT >> 8, TAP_TPROXY_PORT & 0xff};
+	struct nft_rule rule = nft_rule_start(batch, chain);
 
 	match_destination_set(&rule, family, set);
-	nft_rule_immediate(&rule, NFT_REG_1, family == 4 ? loopback4 : loopback6, family == 4 ? 4 : 16);
-	nft_rule_immediate(&rule, NFT_REG_2, port, sizeof(port));
-	nft_rule_tproxy(&rule, family == 4 ? NFPROTO_IPV4 : NFPROTO_IPV6, NFT_REG_1, NFT_REG_2);
+	if (chain[0] == 'd') {
+		nft_rule_immediate(&rule, NFT_REG_1, family == 4 ? loopback4 : loopback6, family == 4 ? 4 : 16);
+		nft_rule_immediate(&rule, NFT_REG_2, port, sizeof(port));
+		nft_rule_tproxy(&rule, family == 4 ? NFPROTO_IPV4 : NFPROTO_IPV6, NFT_REG_1, NFT_REG_2);
+	}
 	nft_rule_finish(&rule, NF_ACCEPT, NULL);
 }
 
-static void
-ruleset_add_relay_rule(struct nft_batch *batch, int family, const char *set)
-{
-	struct nft_rule rule = nft_rule_start(batch, "relay");
-
-	match_destination_set(&rule, family, set);
-	nft_rule_finish(&rule, NF_ACCEPT, NULL);
-}
-
-/* dial: TCP to the transparent listener, when the destination is open. relay: accept UDP, likewise. */
+/* The chains "dial" and "relay", for leases and ranges. */
 static void
 ruleset_add_open_chains(struct nft_batch *batch, const struct tap_config *config)
 {
-	nft_batch_chain(batch, "dial");
-	ruleset_add_dial_rule(batch, 4, RULESET_LEASE4);
-	ruleset_add_dial_rule(batch, 4, RULESET_RANGE4);
-	nft_batch_chain(batch, "relay");
-	ruleset_add_relay_rule(batch, 4, RULESET_LEASE4);
-	ruleset_add_relay_rule(batch, 4, RULESET_RANGE4);
-	if (!tap_has_ipv6(config))
-		return;
-	ruleset_add_dial_rule(batch, 6, RULESET_LEASE6);
-	ruleset_add_dial_rule(batch, 6, RULESET_RANGE6);
-	ruleset_add_relay_rule(batch, 6, RULESET_LEASE6);
-	ruleset_add_relay_rule(batch, 6, RULESET_RANGE6);
+	static const char *const chains[] = {"dial", "relay"};
+
+	for (size_t i = 0; i < 2; i++) {
+		nft_batch_chain(batch, chains[i]);
+		ruleset_add_open_rule(batch, chains[i], 4, RULESET_LEASE4);
+		ruleset_add_open_rule(batch, chains[i], 4, RULESET_RANGE4);
+		if (!tap_has_ipv6(config))
+			continue;
+		ruleset_add_open_rule(batch, chains[i], 6, RULESET_LEASE6);
+		ruleset_add_open_rule(batch, chains[i], 6, RULESET_RANGE6);
+	}
+}
+
+/* Ends a chain: the rule, up to a rate, has the verdict; what is beyond it goes to another chain. */
+static void
+ruleset_end_limited(struct nft_batch *batch, const char *chain, struct nft_rule *rule, uint64_t per_second,
+    uint32_t burst, int verdict, const char *beyond)
+{
+	nft_rule_limit(rule, per_second, burst);
+	nft_rule_finish(rule, verdict, NULL);
+	nft_rule_verdict_all(batch, chain, NFT_GOTO, beyond);
 }
 
 /* Is the source link-local (op NFT_CMP_EQ), or not (NFT_CMP_NEQ)? */
@@ -185,16 +183,9 @@ ruleset_match_link_local(struct nft_rule *rule, uint32_t op)
 	nft_rule_cmp(rule, op, NFT_REG_1, link_local, sizeof(link_local));
 }
 
+/* Neighbour discovery: of the guest's own addresses, of none, of as many link-local ones as the set holds. */
 static void
-ruleset_add_ndp_accept(struct nft_batch *batch, const char *chain, struct nft_rule *rule)
-{
-	nft_rule_limit(rule, RULESET_NDP_PER_S, RULESET_NDP_BURST);
-	nft_rule_finish(rule, NF_ACCEPT, NULL);
-	nft_rule_verdict_all(batch, chain, NFT_GOTO, REFUSE_NDP);
-}
-
-static void
-ruleset_add_ndp_chain(struct nft_batch *batch, const struct tap_config *config)
+ruleset_add_ndp_chains(struct nft_batch *batch, const struct tap_config *config)
 {
 	static const struct addr none = {.family = 6};
 	struct nft_rule rule;
@@ -203,7 +194,8 @@ ruleset_add_ndp_chain(struct nft_batch *batch, const struct tap_config *config)
 	rule = nft_rule_start(batch, "ndp_link_local");
 	match_load_network(&rule, IP6_SOURCE, 16);
 	nft_rule_remember(&rule, "neighbours", NFT_REG_1, RULESET_NEIGHBOUR_MS);
-	ruleset_add_ndp_accept(batch, "ndp_link_local", &rule);
+	ruleset_end_limited(
+	    batch, "ndp_link_local", &rule, RULESET_NDP_PER_S, RULESET_NDP_BURST, NF_ACCEPT, REFUSE_NDP);
 
 	nft_batch_chain(batch, "ndp");
 	rule = nft_rule_start(batch, "ndp");
@@ -218,31 +210,22 @@ ruleset_add_ndp_chain(struct nft_batch *batch, const struct tap_config *config)
 	nft_rule_finish(&rule, NFT_GOTO, "ndp_link_local");
 
 	rule = nft_rule_start(batch, "ndp");
-	ruleset_add_ndp_accept(batch, "ndp", &rule);
+	ruleset_end_limited(batch, "ndp", &rule, RULESET_NDP_PER_S, RULESET_NDP_BURST, NF_ACCEPT, REFUSE_NDP);
 }
 
+/* What step 4 accepts and drops, each at a bounded rate. */
 static void
-ruleset_add_echo_chain(struct nft_batch *batch)
+ruleset_add_icmp_chains(struct nft_batch *batch)
 {
+	const char *beyond = refuse_chain(TAP_COUNTER_ICMP);
 	struct nft_rule rule;
 
 	nft_batch_chain(batch, "echo_router");
 	rule = nft_rule_start(batch, "echo_router");
-	nft_rule_limit(&rule, RULESET_ECHO_PER_S, RULESET_ECHO_BURST);
-	nft_rule_finish(&rule, NF_ACCEPT, NULL);
-	nft_rule_verdict_all(batch, "echo_router", NFT_GOTO, refuse_chain(TAP_COUNTER_ICMP));
-}
-
-static void
-ruleset_add_late_chain(struct nft_batch *batch)
-{
-	struct nft_rule rule;
-
+	ruleset_end_limited(batch, "echo_router", &rule, RULESET_ECHO_PER_S, RULESET_ECHO_BURST, NF_ACCEPT, beyond);
 	nft_batch_chain(batch, "late");
 	rule = nft_rule_start(batch, "late");
-	nft_rule_limit(&rule, RULESET_LATE_PER_S, RULESET_LATE_BURST);
-	nft_rule_finish(&rule, NF_DROP, NULL);
-	nft_rule_verdict_all(batch, "late", NFT_GOTO, refuse_chain(TAP_COUNTER_ICMP));
+	ruleset_end_limited(batch, "late", &rule, RULESET_LATE_PER_S, RULESET_LATE_BURST, NF_DROP, beyond);
 }
 
 /* Step 1. */
@@ -441,8 +424,8 @@ ruleset_add_rest_rules(struct nft_batch *batch)
 	nft_rule_verdict_all(batch, "prerouting", NFT_GOTO, refuse_chain(TAP_COUNTER_PROTO));
 }
 
-static void
-ruleset_add_inet_table(struct nft_batch *batch, const struct tap_config *config)
+void
+ruleset_build(struct nft_batch *batch, const struct tap_config *config)
 {
 	nft_batch_select(batch, NFPROTO_INET, TAP_TABLE);
 	nft_batch_table_drop(batch);
@@ -450,10 +433,9 @@ ruleset_add_inet_table(struct nft_batch *batch, const struct tap_config *config)
 	ruleset_add_sets(batch, config);
 	refuse_add_all(batch);
 	ruleset_add_open_chains(batch, config);
-	ruleset_add_echo_chain(batch);
-	ruleset_add_late_chain(batch);
+	ruleset_add_icmp_chains(batch);
 	if (tap_has_ipv6(config))
-		ruleset_add_ndp_chain(batch, config);
+		ruleset_add_ndp_chains(batch, config);
 	nft_batch_base_chain(batch, "forward", NF_INET_FORWARD, 0, NF_DROP, NULL);
 	nft_batch_base_chain(batch, "prerouting", NF_INET_PRE_ROUTING, RULESET_PRIORITY_MANGLE, NF_DROP, NULL);
 	ruleset_add_link_rules(batch, config);
@@ -470,11 +452,5 @@ ruleset_add_inet_table(struct nft_batch *batch, const struct tap_config *config)
 	ruleset_add_never_rules(batch, config);
 	ruleset_add_open_rules(batch);
 	ruleset_add_rest_rules(batch);
-}
-
-void
-ruleset_build(struct nft_batch *batch, const struct tap_config *config)
-{
-	ruleset_add_inet_table(batch, config);
 	ingress_add_table(batch, config);
 }

@@ -132,6 +132,7 @@ sysctl_read(int fd, char ret_value[SYSCTL_VALUE_MAX])
 	return 0;
 }
 
+/* Writes a value. 0 or -errno. */
 static int
 sysctl_write(int fd, const char *value)
 {
@@ -184,6 +185,7 @@ struct sysctl_known {
 	size_t count;
 };
 
+/* Has the device the value already? */
 static bool
 sysctl_is_known(const struct sysctl_known *known, const struct sysctl_row *row)
 {

@@ -90,6 +90,7 @@ config_host_ok(const struct addr *addr, uint8_t bits)
 	    addr->bytes[0] != 0;
 }
 
+/* Can the two addresses, of one family, be guest and router of one subnet? */
 static int
 config_subnet_check(int family, const struct addr *guest, const struct addr *router, uint8_t bits, uint8_t bits_min,
     uint8_t bits_max, struct error *err)

@@ -18,6 +18,7 @@
 /* Resolvers that get a rule each. */
 #define HOST_CHAIN_RESOLVERS_MAX 16
 
+/* Begins a rule for packets of the uid's sockets, of one family. */
 static struct nft_rule
 host_chain_rule(struct nft_batch *batch, uid_t uid, int family)
 {
@@ -31,6 +32,7 @@ host_chain_rule(struct nft_batch *batch, uid_t uid, int family)
 	return rule;
 }
 
+/* Loads the destination address. */
 static void
 host_chain_load_destination(struct nft_rule *rule, int family)
 {
@@ -38,6 +40,7 @@ host_chain_load_destination(struct nft_rule *rule, int family)
 	    family == 4 ? 4 : 16, NFT_REG_1);
 }
 
+/* Lets the uid reach a resolver. */
 static void
 host_chain_add_resolver(struct nft_batch *batch, uid_t uid, const struct tap_host_resolver *resolver, uint8_t proto)
 {
@@ -54,6 +57,7 @@ host_chain_add_resolver(struct nft_batch *batch, uid_t uid, const struct tap_hos
 	nft_rule_end(&rule);
 }
 
+/* Refuses the never list. */
 static void
 host_chain_add_never(struct nft_batch *batch, uid_t uid, int family)
 {
@@ -127,6 +131,7 @@ struct host_chain_search {
 	unsigned int rules;
 };
 
+/* Dump callback: counts the rules of our table. */
 static int
 host_chain_search_rule(const struct nlmsghdr *nlh, void *context)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Theory of operation. Whether somebody changed our tables is asked often and answered "no" almost always, so the
- * question is cheap first: each transaction in the namespace raises the ruleset's generation by one, and we know how
+/* Theory of operation. Whether another program changed our tables is asked often, and the answer is almost always no, so
+ * the first look is cheap: each transaction in the namespace raises the ruleset's generation by one, and we know how
  * many of them were ours. Only when the number is another one, all tables, chains and rules of our name are listed and
  * hashed (names, handles, hooks, policies, flags, in order). A rule that was replaced has another handle. The constant
  * sets cannot be changed while rules use them, and lease elements may be, by us.
@@ -31,6 +31,7 @@ struct intact_scan {
 	uint64_t identity;   /* bit n: attribute n belongs to the identity */
 };
 
+/* FNV-1a. */
 static void
 intact_hash(uint64_t *digest, const void *bytes, size_t len)
 {
@@ -40,7 +41,7 @@ intact_hash(uint64_t *digest, const void *bytes, size_t len)
 		*digest = (*digest ^ at[i]) * FNV64_PRIME;
 }
 
-/* Dump callback: one table, chain or rule. Those of other tables are none of our business. */
+/* Dump callback: one table, chain or rule. Those of other tables are skipped. */
 static int
 intact_scan_one(const struct nlmsghdr *nlh, void *context)
 {
@@ -71,6 +72,7 @@ intact_scan_one(const struct nlmsghdr *nlh, void *context)
 
 #define BIT(n) (UINT64_C(1) << (n))
 
+/* Hashes the tables, chains and rules of our name. 0 or -errno. */
 static int
 intact_scan_all(int fd, uint64_t *ret_digest)
 {

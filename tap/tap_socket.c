@@ -51,6 +51,7 @@ static const struct socket_row socket_rows[] = {
 };
 static_assert(sizeof(socket_rows) / sizeof(socket_rows[0]) == TAP_SOCKET_NFLOG, "one row per IP socket");
 
+/* Turns an option on. */
 static int
 socket_option(int fd, int level, int option)
 {
@@ -67,6 +68,7 @@ socket_buffer(int fd, int size)
 		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
 }
 
+/* Sets the options of a socket. 0 or -errno. */
 static int
 socket_configure(int fd, const struct socket_row *row)
 {
@@ -85,6 +87,7 @@ socket_configure(int fd, const struct socket_row *row)
 	return 0;
 }
 
+/* Binds a socket. 0 or -errno. */
 static int
 socket_bind(int fd, const struct socket_row *row)
 {
@@ -150,6 +153,7 @@ socket_nflog_set(int fd, uint16_t attr, const void *value, size_t len)
 	return got < 0 ? -errno : -EBADMSG;
 }
 
+/* Binds to the log group, and sets how much of a packet comes and when. 0 or -errno. */
 static int
 socket_nflog_configure(int fd)
 {
@@ -192,6 +196,7 @@ socket_make_nflog(void)
 	return fd;
 }
 
+/* Makes a socket (row NULL: that of the log); tries again while its address is in use. */
 static int
 socket_make_patiently(const struct socket_row *row, int tries)
 {

@@ -27,6 +27,7 @@
 /* SYN_RECV and TIME_WAIT are no sockets of any process. */
 #define SOCKDIAG_TCP_STATES (~(1u << TCP_TIME_WAIT | 1u << TCP_SYN_RECV))
 
+/* Has the socket IP_TRANSPARENT set? */
 static bool
 sockdiag_is_transparent(const struct nlmsghdr *nlh)
 {
@@ -43,6 +44,7 @@ sockdiag_is_transparent(const struct nlmsghdr *nlh)
 	return false;
 }
 
+/* Dump callback: counts a TCP or UDP socket that is not ours. */
 static int
 sockdiag_count_inet(const struct nlmsghdr *nlh, void *context)
 {
@@ -53,6 +55,7 @@ sockdiag_count_inet(const struct nlmsghdr *nlh, void *context)
 	return MNL_CB_OK;
 }
 
+/* Dump callback: counts a packet socket. */
 static int
 sockdiag_count_packet(const struct nlmsghdr *nlh, void *context)
 {
@@ -63,6 +66,7 @@ sockdiag_count_packet(const struct nlmsghdr *nlh, void *context)
 	return MNL_CB_OK;
 }
 
+/* Sends a request and goes through the answers. 0 or -errno. */
 static int
 sockdiag_dump(int fd, struct nlmsghdr *nlh, mnl_cb_t each, size_t *count)
 {
@@ -85,6 +89,7 @@ sockdiag_dump(int fd, struct nlmsghdr *nlh, mnl_cb_t each, size_t *count)
 	return r < 0 && errno != ENOENT && errno != EINVAL ? -errno : 0;
 }
 
+/* Counts the sockets of a family and protocol. 0 or -errno. */
 static int
 sockdiag_dump_inet(int fd, uint8_t family, uint8_t proto, size_t *count)
 {
@@ -98,6 +103,7 @@ sockdiag_dump_inet(int fd, uint8_t family, uint8_t proto, size_t *count)
 	return sockdiag_dump(fd, nlh, sockdiag_count_inet, count);
 }
 
+/* Counts the packet sockets. 0 or -errno. */
 static int
 sockdiag_dump_packet(int fd, size_t *count)
 {
