@@ -27,31 +27,27 @@ struct ecs {
  * category. */
 struct ecs_event {
 	const char *kind, *category, *type, *outcome;
-	const char *message;
 };
 
 static const struct ecs_event ecs_events[] = {
-    [0] = {"event", "host", "info", NULL, "an event of another kind"},
-    [EVENT_DAEMON_START] = {"event", "process", "start", "success", "posternd started"},
-    [EVENT_DAEMON_STOP] = {"event", "process", "end", "success", "posternd stopped"},
-    [EVENT_ATTACH] = {"event", "host", "start", "success", "a sandbox was attached"},
-    [EVENT_DETACH] = {"event", "host", "end", "success", "a sandbox was detached"},
-    [EVENT_POLICY] = {"event", "configuration", "change", "success", "a sandbox's policy was changed"},
-    [EVENT_ROLE_CRASH] = {"event", "process", "end", "failure", "a process of posternd ended unexpectedly"},
-    [EVENT_TAMPERED] = {"alert", "configuration", "change", NULL,
-	"somebody else changed the packet filter rules, and they were put back"},
-    [EVENT_AUDIT_RESUMED] = {"alert", "database", "info", NULL,
-	"records could not be written for a while, and now can"},
-    [EVENT_RESTORED] = {"event", "host", "change", "success", "a sandbox was taken over again after a restart"},
-    [EVENT_AUDIT_REPLACED] = {"alert", "database", "change", NULL,
-	"the audit database could not be trusted, and a new one took its place"},
-    [EVENT_GRANT_EXPIRED] = {"event", "configuration", "change", "success", "a rule passed its deadline"},
-    [EVENT_GRANT_USED_UP] = {"event", "configuration", "change", "success", "the last use of a rule was made"},
-    [EVENT_LIMIT_SOFT] = {"alert", "network", "info", NULL, "a sandbox reached a soft limit"},
-    [EVENT_MARK] = {"event", "process", "info", NULL, "a step of the agent"},
-    [EVENT_AUDIT_ALARM] = {"alert", "database", "error", NULL, "the audit log needs attention"},
-    [EVENT_PRUNED] = {"event", "database", "change", "success", "records past their retention were dropped"},
-    [EVENT_RECORDS_LOST] = {"alert", "database", "error", "failure", "records were lost before they were written"},
+    [0] = {"event", "host", "info", NULL},
+    [EVENT_DAEMON_START] = {"event", "process", "start", "success"},
+    [EVENT_DAEMON_STOP] = {"event", "process", "end", "success"},
+    [EVENT_ATTACH] = {"event", "host", "start", "success"},
+    [EVENT_DETACH] = {"event", "host", "end", "success"},
+    [EVENT_POLICY] = {"event", "configuration", "change", "success"},
+    [EVENT_ROLE_CRASH] = {"event", "process", "end", "failure"},
+    [EVENT_TAMPERED] = {"alert", "configuration", "change", NULL},
+    [EVENT_AUDIT_RESUMED] = {"alert", "database", "info", NULL},
+    [EVENT_RESTORED] = {"event", "host", "change", "success"},
+    [EVENT_AUDIT_REPLACED] = {"alert", "database", "change", NULL},
+    [EVENT_GRANT_EXPIRED] = {"event", "configuration", "change", "success"},
+    [EVENT_GRANT_USED_UP] = {"event", "configuration", "change", "success"},
+    [EVENT_LIMIT_SOFT] = {"alert", "network", "info", NULL},
+    [EVENT_MARK] = {"event", "process", "info", NULL},
+    [EVENT_AUDIT_ALARM] = {"alert", "database", "error", NULL},
+    [EVENT_PRUNED] = {"event", "database", "change", "success"},
+    [EVENT_RECORDS_LOST] = {"alert", "database", "error", "failure"},
 };
 static_assert(sizeof(ecs_events) / sizeof(ecs_events[0]) == EVENT_KIND_MAX, "a row for each event");
 
@@ -64,34 +60,6 @@ ecs_put_time(json_t *object, const char *key, int64_t us)
 	if (us < 0 || us > ECS_TIME_MAX_US)
 		us = 0;
 	json_line_put_text(object, key, render_time_utc(us, text));
-}
-
-/* The time of what is told: of a connection that has ended, its end. */
-static int64_t
-ecs_time_us(const struct query_row *row)
-{
-	if (row->closed_us.set)
-		return row->closed_us.value;
-	return row->last_us.set ? row->last_us.value : row->ts_us;
-}
-
-/* Elasticsearch refuses the whole document for one bad address. */
-static void
-ecs_put_ip(struct ecs *ecs, json_t *object, const char *custom, struct query_text text)
-{
-	char address[64];
-
-	if (export_row_address(text, address)[0] != '\0')
-		json_line_put_text(object, "ip", address);
-	else
-		json_line_put_bytes(ecs->postern, custom, text);
-}
-
-static void
-ecs_put_port(json_t *object, int64_t port)
-{
-	if (port > 0 && port <= UINT16_MAX)
-		json_line_put_integer(object, "port", port);
 }
 
 /* A dot in a key would make an object of it, which labels must not hold. */
@@ -119,11 +87,9 @@ static void
 ecs_put_sandbox(struct ecs *ecs)
 {
 	json_t *container = json_object();
-	char text[24];
 
-	if (ecs->row->sandbox_id != 0) {
-		json_line_put_text(container, "id", export_row_sandbox_id(ecs->row, text));
-	}
+	if (ecs->row->sandbox_id != 0)
+		json_line_put_decimal(container, "id", ecs->row->sandbox_id);
 	json_line_put_bytes(container, "name", ecs->row->sandbox);
 	json_line_put_own(ecs->document, "container", container);
 	json_line_put_own(ecs->document, "labels", ecs_labels(ecs->row));
@@ -141,8 +107,7 @@ ecs_put_network(struct ecs *ecs)
 		    network, "type", memchr(row->dst.bytes, ':', row->dst.len) == NULL ? "ipv4" : "ipv6");
 	json_line_put_text(network, "transport",
 	    row->proto == IPPROTO_ICMPV6 ? "ipv6-icmp" : render_proto(row->proto, word)); /* IANA's word */
-	snprintf(word, sizeof(word), "%" PRId64, row->proto);
-	json_line_put_text(network, "iana_number", word);
+	json_line_put_decimal(network, "iana_number", row->proto);
 	json_line_put_text(network, "direction", "outbound");
 	if (row->kind == QUERY_DNS)
 		json_line_put_text(network, "protocol", "dns");
@@ -151,12 +116,8 @@ ecs_put_network(struct ecs *ecs)
 	else if (export_row_is_http(row))
 		json_line_put_text(network, "protocol", "http");
 	json_line_put_bytes(network, "community_id", row->community_id);
-	if (row->bytes_out.set && row->bytes_in.set)
-		json_line_put_integer(
-		    network, "bytes", (int64_t)((uint64_t)row->bytes_out.value + (uint64_t)row->bytes_in.value));
-	if (row->packets_out.set && row->packets_in.set)
-		json_line_put_integer(
-		    network, "packets", (int64_t)((uint64_t)row->packets_out.value + (uint64_t)row->packets_in.value));
+	export_row_put_sum(network, "bytes", row->bytes_out, row->bytes_in);
+	export_row_put_sum(network, "packets", row->packets_out, row->packets_in);
 	json_line_put_own(ecs->document, "network", network);
 }
 
@@ -166,13 +127,13 @@ ecs_put_source(struct ecs *ecs)
 	const struct query_row *row = ecs->row;
 	json_t *source = json_object(), *nat = json_object();
 
-	ecs_put_ip(ecs, source, "src", row->src);
-	ecs_put_port(source, row->sport);
+	export_row_put_ip(source, ecs->postern, "src", row->src);
+	export_row_put_port(source, row->sport);
 	json_line_put_number(source, "bytes", row->bytes_out);
 	json_line_put_number(source, "packets", row->packets_out);
 	if (row->up_src.len > 0) {
-		ecs_put_ip(ecs, nat, "up_src", row->up_src);
-		ecs_put_port(nat, row->up_sport.value);
+		export_row_put_ip(nat, ecs->postern, "up_src", row->up_src);
+		export_row_put_port(nat, row->up_sport.value);
 	}
 	json_line_put_own(source, "nat", nat);
 	json_line_put_own(ecs->document, "source", source);
@@ -185,8 +146,8 @@ ecs_put_destination(struct ecs *ecs)
 	json_t *destination = json_object(), *as = json_object(), *geo = json_object(), *organization = json_object();
 	char host[JSON_LINE_TEXT_MAX];
 
-	ecs_put_ip(ecs, destination, "dst", row->dst);
-	ecs_put_port(destination, row->dport);
+	export_row_put_ip(destination, ecs->postern, "dst", row->dst);
+	export_row_put_port(destination, row->dport);
 	if (row->kind == QUERY_CONNECTION)
 		json_line_put_text(destination, "domain", export_row_host(row, host, sizeof(host)));
 	json_line_put_number(destination, "bytes", row->bytes_in);
@@ -206,12 +167,10 @@ ecs_put_verdict(struct ecs *ecs)
 {
 	const struct query_row *row = ecs->row;
 	json_t *rule = json_object();
-	char text[24];
 
 	json_line_put_bytes(rule, "name", row->rule);
 	json_line_put_bytes(rule, "ruleset", row->sandbox);
-	snprintf(text, sizeof(text), "%" PRId64, row->generation);
-	json_line_put_text(rule, "version", text);
+	json_line_put_decimal(rule, "version", row->generation);
 	json_line_put_own(ecs->document, "rule", rule);
 	json_line_put_text(ecs->event, "reason", reason_sentence(render_index(row->reason)));
 	json_line_put_text(ecs->event, "code", render_reason(row));
@@ -256,7 +215,7 @@ ecs_put_tls(struct ecs *ecs)
 		return;
 	tls = json_object();
 	client = json_object();
-	if (row->name_source == NAME_SOURCE_SNI || row->name_source == NAME_SOURCE_CLAIM)
+	if (export_row_has_server_name(row))
 		json_line_put_text(client, "server_name", render_name(row, name, sizeof(name)));
 	json_line_put_own(tls, "client", client);
 	json_line_put_own(ecs->document, "tls", tls);
@@ -278,7 +237,7 @@ ecs_put_http(struct ecs *ecs)
 		json_line_put_bytes(request, "method", row->http_method);
 		json_line_put_text(url, "scheme", "http");
 		json_line_put_text(url, "domain", export_row_host(row, host, sizeof(host)));
-		ecs_put_port(url, row->dport);
+		export_row_put_port(url, row->dport);
 	}
 	json_line_put_own(http, "request", request);
 	json_line_put_own(ecs->document, "http", http);
@@ -296,10 +255,7 @@ ecs_put_connection_custom(struct ecs *ecs)
 	if ((row->flags & RECORD_FLAG_TUNNEL) != 0)
 		json_object_set_new(ecs->postern, "tunnel", json_true());
 	json_line_put_bytes(ecs->postern, "up_community_id", row->up_community_id);
-	json_line_put_number(ecs->postern, "dns_us", row->dns_us);
-	json_line_put_number(ecs->postern, "hello_us", row->hello_us);
-	json_line_put_number(ecs->postern, "connect_us", row->connect_us);
-	json_line_put_number(ecs->postern, "first_byte_us", row->first_byte_us);
+	export_row_put_steps(ecs->postern, row);
 }
 
 static void
@@ -377,42 +333,24 @@ ecs_put_dns(struct ecs *ecs)
 		json_line_put_integer(ecs->event, "duration", row->upstream_us * 1000);
 }
 
-/* Who asked for it. */
-static void
-ecs_put_actor(struct ecs *ecs, json_t *detail)
-{
-	json_t *user = json_object(), *process = json_object();
-	json_int_t pid = json_integer_value(json_object_get(detail, "pid"));
-	char text[JSON_LINE_TEXT_MAX];
-
-	if (ecs->row->uid.set) {
-		snprintf(text, sizeof(text), "%" PRId64, ecs->row->uid.value);
-		json_line_put_text(user, "id", text);
-	}
-	if (pid > 0) {
-		json_line_put_integer(process, "pid", pid);
-		json_line_put_member(process, "name", detail, "comm");
-		json_line_put_member(process, "command_line", detail, "command");
-	}
-	json_line_put_own(ecs->document, "user", user);
-	json_line_put_own(ecs->document, "process", process);
-}
-
 static void
 ecs_put_event(struct ecs *ecs)
 {
 	unsigned int kind = render_index(ecs->row->event);
 	const struct ecs_event *event = &ecs_events[kind < EVENT_KIND_MAX ? kind : 0];
-	json_t *detail = json_line_load_object(ecs->row->detail);
+	json_t *detail = json_line_load_object(ecs->row->detail), *user = json_object();
 
 	json_line_put_text(ecs->event, "kind", event->kind);
 	json_line_put_own(ecs->event, "category", json_pack("[s]", event->category));
 	json_line_put_own(ecs->event, "type", json_pack("[s]", event->type));
 	json_line_put_text(ecs->event, "outcome", event->outcome);
 	json_line_put_text(ecs->event, "action", event_kind_text(kind));
-	json_line_put_text(ecs->document, "message", event->message);
+	json_line_put_text(ecs->document, "message", export_row_event_message(kind));
 	json_line_put_member(ecs->document, "message", detail, "text");
-	ecs_put_actor(ecs, detail);
+	if (ecs->row->uid.set)
+		json_line_put_decimal(user, "id", ecs->row->uid.value);
+	json_line_put_own(ecs->document, "user", user);
+	json_line_put_own(ecs->document, "process", export_row_process(detail, "command_line"));
 	/* As text: Elasticsearch would make a field of each member. */
 	json_line_put_bytes(ecs->postern, "detail", ecs->row->detail);
 	json_decref(detail);
@@ -425,7 +363,7 @@ export_ecs_row(FILE *out, const struct export_options *options, const struct que
 	char text[48], id[24];
 
 	(void)options;
-	ecs_put_time(ecs.document, "@timestamp", ecs_time_us(row));
+	ecs_put_time(ecs.document, "@timestamp", export_row_time_us(row));
 	json_line_put_own(ecs.document, "ecs", json_pack("{s:s}", "version", ECS_VERSION));
 	if (row->kind == QUERY_CONNECTION)
 		ecs_put_connection(&ecs);
@@ -433,14 +371,12 @@ export_ecs_row(FILE *out, const struct export_options *options, const struct que
 		ecs_put_dns(&ecs);
 	else
 		ecs_put_event(&ecs);
-	/* A connection may be told at its begin and at its end: the id alone would not tell them apart. */
-	snprintf(text, sizeof(text), "%s-%" PRId64, export_row_id(row, id), row->seq);
-	json_line_put_text(ecs.event, "id", text);
+	json_line_put_text(ecs.event, "id", export_row_version_id(row, text));
 	json_line_put_integer(ecs.event, "sequence", row->seq);
 	json_line_put_text(ecs.event, "module", "postern");
 	json_line_put_text(ecs.event, "dataset", "postern.audit");
 	json_line_put_text(ecs.event, "provider", "posternd");
-	json_line_put_text(ecs.postern, "id", id);
+	json_line_put_text(ecs.postern, "id", export_row_id(row, id));
 	json_line_put_text(ecs.postern, "cursor", row->cursor);
 	ecs_put_sandbox(&ecs);
 	json_line_put_own(ecs.document, "observer",

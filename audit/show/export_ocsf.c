@@ -77,53 +77,18 @@ export_ocsf_put_profile(struct ocsf *ocsf, const char *profile)
 	json_array_append_new(ocsf->profiles, json_string(profile));
 }
 
-int64_t
-export_ocsf_ms(int64_t us)
-{
-	return us / 1000;
-}
-
-/* When it happened: for a connection that has ended, its end. */
-static int64_t
-ocsf_time_us(const struct query_row *row)
-{
-	if (row->closed_us.set)
-		return row->closed_us.value;
-	return row->last_us.set ? row->last_us.value : row->ts_us;
-}
-
-/* An address, or in "unmapped" what is none. */
-void
-export_ocsf_put_ip(struct ocsf *ocsf, json_t *object, const char *unmapped_key, struct query_text text)
-{
-	char address[64];
-
-	if (export_row_address(text, address)[0] != '\0')
-		json_line_put_text(object, "ip", address);
-	else
-		json_line_put_bytes(ocsf->unmapped, unmapped_key, text);
-}
-
-void
-export_ocsf_put_port(json_t *object, int64_t port)
-{
-	if (port > 0 && port <= UINT16_MAX)
-		json_line_put_integer(object, "port", port);
-}
-
 void
 export_ocsf_put_src(struct ocsf *ocsf)
 {
 	const struct query_row *row = ocsf->row;
 	json_t *endpoint = json_object(), *container = json_object();
-	char uid[24];
 
-	export_ocsf_put_ip(ocsf, endpoint, "src", row->src);
-	export_ocsf_put_port(endpoint, row->sport);
+	export_row_put_ip(endpoint, ocsf->unmapped, "src", row->src);
+	export_row_put_port(endpoint, row->sport);
 	json_line_put_bytes(endpoint, "name", row->sandbox);
-	json_line_put_text(endpoint, "uid", export_row_sandbox_id(row, uid));
+	json_line_put_decimal(endpoint, "uid", row->sandbox_id);
 	json_line_put_bytes(container, "name", row->sandbox);
-	json_line_put_text(container, "uid", uid);
+	json_line_put_decimal(container, "uid", row->sandbox_id);
 	json_line_put_own(endpoint, "container", container);
 	json_line_put_own(ocsf->event, "src_endpoint", endpoint);
 	export_ocsf_put_profile(ocsf, "container");
@@ -135,8 +100,8 @@ export_ocsf_put_dst(struct ocsf *ocsf, const char *host)
 	const struct query_row *row = ocsf->row;
 	json_t *endpoint = json_object(), *as = json_object(), *location = json_object();
 
-	export_ocsf_put_ip(ocsf, endpoint, "dst", row->dst);
-	export_ocsf_put_port(endpoint, row->dport);
+	export_row_put_ip(endpoint, ocsf->unmapped, "dst", row->dst);
+	export_row_put_port(endpoint, row->dport);
 	json_line_put_text(endpoint, "hostname", host);
 	json_line_put_number(as, "number", row->asn);
 	json_line_put_bytes(as, "name", row->as_org);
@@ -220,14 +185,12 @@ static void
 ocsf_put_policy(struct ocsf *ocsf)
 {
 	json_t *policy;
-	char text[24];
 
 	if (ocsf->row->sandbox.len == 0)
 		return;
 	policy = json_object();
 	json_line_put_bytes(policy, "name", ocsf->row->sandbox);
-	snprintf(text, sizeof(text), "%" PRId64, ocsf->row->generation);
-	json_line_put_text(policy, "version", text);
+	json_line_put_decimal(policy, "version", ocsf->row->generation);
 	json_line_put_own(export_ocsf_place(ocsf, EXPORT_OCSF_1_5, ocsf->event), "policy", policy);
 }
 
@@ -309,9 +272,9 @@ ocsf_put_dns_query(struct ocsf *ocsf)
 	json_line_put_own(ocsf->event, "answers", export_row_answers(row, "rdata"));
 	json_line_put_integer(ocsf->event, "rcode_id", known ? row->rcode : OCSF_OTHER);
 	json_line_put_text(ocsf->event, "rcode", render_rcode(row->rcode, word));
-	json_line_put_integer(ocsf->event, "query_time", export_ocsf_ms(row->ts_us));
+	json_line_put_integer(ocsf->event, "query_time", row->ts_us / 1000);
 	if (row->upstream_us > 0 && row->upstream_us < INT64_MAX / 2 && row->ts_us < INT64_MAX / 2)
-		json_line_put_integer(ocsf->event, "response_time", export_ocsf_ms(row->ts_us + row->upstream_us));
+		json_line_put_integer(ocsf->event, "response_time", (row->ts_us + row->upstream_us) / 1000);
 }
 
 static void
@@ -347,23 +310,20 @@ ocsf_labels(const struct query_row *row)
 	return labels;
 }
 
-/* One event may be written at its begin and at its end: the id alone would not tell them apart. */
 static json_t *
 ocsf_metadata(const struct ocsf *ocsf)
 {
 	const struct query_row *row = ocsf->row;
 	json_t *metadata = json_object();
-	char text[48], id[24];
+	char text[48];
 
 	json_line_put_text(metadata, "version", ocsf_versions[ocsf->version]);
 	json_line_put_own(metadata, "product",
 	    json_pack("{s:s, s:s, s:s}", "name", "postern", "vendor_name", "postern", "version", POSTERN_VERSION));
 	json_line_put_text(metadata, "log_name", "postern audit");
 	json_line_put_text(metadata, "log_provider", "posternd");
-	snprintf(text, sizeof(text), "%d", SCHEMA_VERSION);
-	json_line_put_text(metadata, "log_version", text);
-	snprintf(text, sizeof(text), "%s-%" PRId64, export_row_id(row, id), row->seq);
-	json_line_put_text(metadata, "uid", text);
+	json_line_put_decimal(metadata, "log_version", SCHEMA_VERSION);
+	json_line_put_text(metadata, "uid", export_row_version_id(row, text));
 	json_line_put_integer(metadata, "sequence", row->seq);
 	json_line_put_text(metadata, "original_time", render_time_utc(row->ts_us, text));
 	if (row->kind == QUERY_EVENT)
@@ -383,7 +343,7 @@ export_ocsf_row(FILE *out, const struct export_options *options, const struct qu
 	    .profiles = json_array(),
 	    .unmapped = json_object()};
 
-	json_line_put_integer(ocsf.event, "time", export_ocsf_ms(ocsf_time_us(row)));
+	json_line_put_integer(ocsf.event, "time", export_row_time_us(row) / 1000);
 	if (row->kind == QUERY_CONNECTION)
 		export_ocsf_connection(&ocsf);
 	else if (row->kind == QUERY_DNS)

@@ -47,13 +47,6 @@ bool export_ocsf_has(const struct ocsf *ocsf, enum export_ocsf since);
 /* Where a member goes that came with a version: object, or "unmapped". */
 json_t *export_ocsf_place(const struct ocsf *ocsf, enum export_ocsf since, json_t *object);
 
-/* Milliseconds, the schema's unit of time. */
-int64_t export_ocsf_ms(int64_t us);
-
-/* An address, or in "unmapped" what is none; a port, where there is one. */
-void export_ocsf_put_ip(struct ocsf *ocsf, json_t *object, const char *unmapped_key, struct query_text text);
-void export_ocsf_put_port(json_t *object, int64_t port);
-
 /* What connections and queries have alike. host: "" when there is none; what: the protocol, for the message. */
 void export_ocsf_put_src(struct ocsf *ocsf);
 void export_ocsf_put_dst(struct ocsf *ocsf, const char *host);

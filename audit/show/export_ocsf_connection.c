@@ -68,14 +68,10 @@ ocsf_put_traffic(struct ocsf *ocsf)
 
 	json_line_put_number(traffic, "bytes_out", row->bytes_out);
 	json_line_put_number(traffic, "bytes_in", row->bytes_in);
-	if (row->bytes_out.set && row->bytes_in.set)
-		json_line_put_integer(
-		    traffic, "bytes", (int64_t)((uint64_t)row->bytes_out.value + (uint64_t)row->bytes_in.value));
+	export_row_put_sum(traffic, "bytes", row->bytes_out, row->bytes_in);
 	json_line_put_number(traffic, "packets_out", row->packets_out);
 	json_line_put_number(traffic, "packets_in", row->packets_in);
-	if (row->packets_out.set && row->packets_in.set)
-		json_line_put_integer(
-		    traffic, "packets", (int64_t)((uint64_t)row->packets_out.value + (uint64_t)row->packets_in.value));
+	export_row_put_sum(traffic, "packets", row->packets_out, row->packets_in);
 	if (row->end != END_OPEN)
 		json_line_put_own(ocsf->event, "traffic", traffic);
 	else
@@ -123,7 +119,7 @@ ocsf_put_tls(struct ocsf *ocsf)
 		return;
 	tls = json_object();
 	json_line_put_text(tls, "version", version == NULL ? "unknown" : version);
-	if (row->name_source == NAME_SOURCE_SNI || row->name_source == NAME_SOURCE_CLAIM)
+	if (export_row_has_server_name(row))
 		json_line_put_text(tls, "sni", render_name(row, name, sizeof(name)));
 	json_line_put_own(tls, "extension_list", ocsf_tls_extensions(row));
 	json_line_put_own(ocsf->event, "tls", tls);
@@ -174,7 +170,7 @@ ocsf_put_url(struct ocsf *ocsf, const char *host)
 	json_line_put_text(url, "url_string", text);
 	json_line_put_text(url, "scheme", "http");
 	json_line_put_text(url, "hostname", host);
-	export_ocsf_put_port(url, row->dport);
+	export_row_put_port(url, row->dport);
 	json_line_put_own(ocsf->event, "url", url);
 }
 
@@ -197,13 +193,13 @@ ocsf_put_times(struct ocsf *ocsf)
 {
 	const struct query_row *row = ocsf->row;
 
-	json_line_put_integer(ocsf->event, "start_time", export_ocsf_ms(row->ts_us));
+	json_line_put_integer(ocsf->event, "start_time", row->ts_us / 1000);
 	if (row->closed_us.set)
-		json_line_put_integer(ocsf->event, "end_time", export_ocsf_ms(row->closed_us.value));
+		json_line_put_integer(ocsf->event, "end_time", row->closed_us.value / 1000);
 	else if (row->last_us.set)
-		json_line_put_integer(ocsf->event, "end_time", export_ocsf_ms(row->last_us.value));
+		json_line_put_integer(ocsf->event, "end_time", row->last_us.value / 1000);
 	if (row->duration_us.set)
-		json_line_put_integer(ocsf->event, "duration", export_ocsf_ms(row->duration_us.value));
+		json_line_put_integer(ocsf->event, "duration", row->duration_us.value / 1000);
 	json_line_put_integer(ocsf->event, "count", row->count);
 }
 
@@ -220,10 +216,7 @@ ocsf_put_connection_rest(struct ocsf *ocsf, const char *host)
 	json_line_put_text(ocsf->unmapped, "end", end_reason_text(render_index(row->end)));
 	if ((row->flags & RECORD_FLAG_TUNNEL) != 0)
 		json_object_set_new(ocsf->unmapped, "tunnel", json_true());
-	json_line_put_number(ocsf->unmapped, "dns_us", row->dns_us);
-	json_line_put_number(ocsf->unmapped, "hello_us", row->hello_us);
-	json_line_put_number(ocsf->unmapped, "connect_us", row->connect_us);
-	json_line_put_number(ocsf->unmapped, "first_byte_us", row->first_byte_us);
+	export_row_put_steps(ocsf->unmapped, row);
 }
 
 /* Our own connection to the origin. */
@@ -237,8 +230,8 @@ ocsf_put_proxy(struct ocsf *ocsf)
 		return;
 	endpoint = json_object();
 	export_ocsf_put_profile(ocsf, "network_proxy");
-	export_ocsf_put_ip(ocsf, endpoint, "up_src", row->up_src);
-	export_ocsf_put_port(endpoint, row->up_sport.value);
+	export_row_put_ip(endpoint, ocsf->unmapped, "up_src", row->up_src);
+	export_row_put_port(endpoint, row->up_sport.value);
 	json_line_put_text(endpoint, "name", "postern");
 	json_line_put_own(ocsf->event, "proxy_endpoint", endpoint);
 	json_line_put_own(ocsf->event, "proxy_connection_info",

@@ -37,7 +37,6 @@ struct ocsf_event {
 	enum ocsf_shape shape;
 	struct ocsf_activity activity;
 	enum ocsf_severity severity;
-	const char *message;
 };
 
 #define OCSF_CREATE                                                                                                    \
@@ -49,30 +48,24 @@ struct ocsf_event {
 		3, "Update"                                                                                            \
 	}
 static const struct ocsf_event ocsf_events[] = {
-    [0] = {OCSF_BASE, {OCSF_OTHER, "Other"}, OCSF_SEVERITY_INFORMATIONAL, "an event of another kind"},
-    [EVENT_DAEMON_START] = {OCSF_DAEMON, {3, "Start"}, OCSF_SEVERITY_INFORMATIONAL, "posternd started"},
-    [EVENT_DAEMON_STOP] = {OCSF_DAEMON, {4, "Stop"}, OCSF_SEVERITY_INFORMATIONAL, "posternd stopped"},
-    [EVENT_ATTACH] = {OCSF_SANDBOX, OCSF_CREATE, OCSF_SEVERITY_INFORMATIONAL, "a sandbox was attached"},
-    [EVENT_DETACH] = {OCSF_SANDBOX, {4, "Delete"}, OCSF_SEVERITY_INFORMATIONAL, "a sandbox was detached"},
-    [EVENT_POLICY] = {OCSF_POLICY, OCSF_UPDATE, OCSF_SEVERITY_INFORMATIONAL, "a sandbox's policy was changed"},
-    [EVENT_ROLE_CRASH] = {OCSF_DAEMON, {4, "Stop"}, OCSF_SEVERITY_HIGH, "a process of posternd ended unexpectedly"},
-    [EVENT_TAMPERED] = {OCSF_FINDING, OCSF_CREATE, OCSF_SEVERITY_HIGH,
-	"somebody else changed the packet filter rules, and they were put back"},
-    [EVENT_AUDIT_RESUMED] = {OCSF_FINDING, OCSF_CREATE, OCSF_SEVERITY_MEDIUM,
-	"records could not be written for a while, and now can"},
-    [EVENT_RESTORED] = {OCSF_SANDBOX, OCSF_UPDATE, OCSF_SEVERITY_INFORMATIONAL,
-	"a sandbox was taken over again after a restart"},
-    [EVENT_AUDIT_REPLACED] = {OCSF_FINDING, OCSF_CREATE, OCSF_SEVERITY_HIGH,
-	"the audit database could not be trusted, and a new one took its place"},
-    [EVENT_GRANT_EXPIRED] = {OCSF_POLICY, OCSF_UPDATE, OCSF_SEVERITY_INFORMATIONAL, "a rule passed its deadline"},
-    [EVENT_GRANT_USED_UP] = {OCSF_POLICY, OCSF_UPDATE, OCSF_SEVERITY_INFORMATIONAL, "the last use of a rule was made"},
-    [EVENT_LIMIT_SOFT] = {OCSF_FINDING, OCSF_CREATE, OCSF_SEVERITY_LOW, "a sandbox reached a soft limit"},
-    [EVENT_MARK] = {OCSF_BASE, {OCSF_OTHER, "Mark"}, OCSF_SEVERITY_INFORMATIONAL, "a step of the agent"},
-    [EVENT_AUDIT_ALARM] = {OCSF_FINDING, OCSF_CREATE, OCSF_SEVERITY_MEDIUM, "the audit log needs attention"},
-    [EVENT_PRUNED] = {OCSF_BASE, {OCSF_OTHER, "Pruned"}, OCSF_SEVERITY_INFORMATIONAL,
-	"records past their retention were dropped"},
-    [EVENT_RECORDS_LOST] = {OCSF_FINDING, OCSF_CREATE, OCSF_SEVERITY_HIGH,
-	"records were lost before they were written"},
+    [0] = {OCSF_BASE, {OCSF_OTHER, "Other"}, OCSF_SEVERITY_INFORMATIONAL},
+    [EVENT_DAEMON_START] = {OCSF_DAEMON, {3, "Start"}, OCSF_SEVERITY_INFORMATIONAL},
+    [EVENT_DAEMON_STOP] = {OCSF_DAEMON, {4, "Stop"}, OCSF_SEVERITY_INFORMATIONAL},
+    [EVENT_ATTACH] = {OCSF_SANDBOX, OCSF_CREATE, OCSF_SEVERITY_INFORMATIONAL},
+    [EVENT_DETACH] = {OCSF_SANDBOX, {4, "Delete"}, OCSF_SEVERITY_INFORMATIONAL},
+    [EVENT_POLICY] = {OCSF_POLICY, OCSF_UPDATE, OCSF_SEVERITY_INFORMATIONAL},
+    [EVENT_ROLE_CRASH] = {OCSF_DAEMON, {4, "Stop"}, OCSF_SEVERITY_HIGH},
+    [EVENT_TAMPERED] = {OCSF_FINDING, OCSF_CREATE, OCSF_SEVERITY_HIGH},
+    [EVENT_AUDIT_RESUMED] = {OCSF_FINDING, OCSF_CREATE, OCSF_SEVERITY_MEDIUM},
+    [EVENT_RESTORED] = {OCSF_SANDBOX, OCSF_UPDATE, OCSF_SEVERITY_INFORMATIONAL},
+    [EVENT_AUDIT_REPLACED] = {OCSF_FINDING, OCSF_CREATE, OCSF_SEVERITY_HIGH},
+    [EVENT_GRANT_EXPIRED] = {OCSF_POLICY, OCSF_UPDATE, OCSF_SEVERITY_INFORMATIONAL},
+    [EVENT_GRANT_USED_UP] = {OCSF_POLICY, OCSF_UPDATE, OCSF_SEVERITY_INFORMATIONAL},
+    [EVENT_LIMIT_SOFT] = {OCSF_FINDING, OCSF_CREATE, OCSF_SEVERITY_LOW},
+    [EVENT_MARK] = {OCSF_BASE, {OCSF_OTHER, "Mark"}, OCSF_SEVERITY_INFORMATIONAL},
+    [EVENT_AUDIT_ALARM] = {OCSF_FINDING, OCSF_CREATE, OCSF_SEVERITY_MEDIUM},
+    [EVENT_PRUNED] = {OCSF_BASE, {OCSF_OTHER, "Pruned"}, OCSF_SEVERITY_INFORMATIONAL},
+    [EVENT_RECORDS_LOST] = {OCSF_FINDING, OCSF_CREATE, OCSF_SEVERITY_HIGH},
 };
 static_assert(sizeof(ocsf_events) / sizeof(ocsf_events[0]) == EVENT_KIND_MAX, "a class for each event");
 
@@ -80,20 +73,12 @@ static_assert(sizeof(ocsf_events) / sizeof(ocsf_events[0]) == EVENT_KIND_MAX, "a
 static void
 ocsf_put_actor(struct ocsf *ocsf, json_t *detail)
 {
-	json_t *actor = json_object(), *process = json_object();
-	json_int_t pid = json_integer_value(json_object_get(detail, "pid"));
-	char text[JSON_LINE_TEXT_MAX];
+	json_t *actor = json_object(), *user = json_object();
 
-	if (ocsf->row->uid.set) {
-		snprintf(text, sizeof(text), "%" PRId64, ocsf->row->uid.value);
-		json_line_put_own(actor, "user", json_pack("{s:s}", "uid", text));
-	}
-	if (pid > 0) {
-		json_line_put_integer(process, "pid", pid);
-		json_line_put_member(process, "name", detail, "comm");
-		json_line_put_member(process, "cmd_line", detail, "command");
-	}
-	json_line_put_own(actor, "process", process);
+	if (ocsf->row->uid.set)
+		json_line_put_decimal(user, "uid", ocsf->row->uid.value);
+	json_line_put_own(actor, "user", user);
+	json_line_put_own(actor, "process", export_row_process(detail, "cmd_line"));
 	/* Up to 1.3 the class has its actor from this profile. */
 	if (json_object_size(actor) > 0)
 		export_ocsf_put_profile(ocsf, "host");
@@ -105,17 +90,14 @@ static json_t *
 ocsf_entity(struct ocsf *ocsf, bool policy, json_t *generation)
 {
 	json_t *entity = json_object();
-	char text[24];
 
 	json_line_put_bytes(entity, "name", ocsf->row->sandbox);
-	json_line_put_text(entity, "uid", export_row_sandbox_id(ocsf->row, text));
+	json_line_put_decimal(entity, "uid", ocsf->row->sandbox_id);
 	json_line_put_text(entity, "type", policy ? "Policy" : "Sandbox");
 	if (ocsf->version >= EXPORT_OCSF_1_3)
 		json_line_put_integer(entity, "type_id", policy ? OCSF_ENTITY_POLICY : OCSF_OTHER);
-	if (json_is_integer(generation)) {
-		snprintf(text, sizeof(text), "%" JSON_INTEGER_FORMAT, json_integer_value(generation));
-		json_line_put_text(entity, "version", text);
-	}
+	if (json_is_integer(generation))
+		json_line_put_decimal(entity, "version", json_integer_value(generation));
 	return entity;
 }
 
@@ -144,21 +126,21 @@ ocsf_put_daemon(struct ocsf *ocsf, json_t *detail)
 }
 
 static void
-ocsf_put_finding(struct ocsf *ocsf, const struct ocsf_event *event)
+ocsf_put_finding(struct ocsf *ocsf, const char *message)
 {
 	json_t *finding = json_object(), *resources = json_array(), *resource;
 	char text[24];
 
 	json_line_put_text(finding, "uid", export_row_id(ocsf->row, text));
-	json_line_put_text(finding, "title", event->message);
-	json_line_put_integer(finding, "created_time", export_ocsf_ms(ocsf->row->ts_us));
+	json_line_put_text(finding, "title", message);
+	json_line_put_integer(finding, "created_time", ocsf->row->ts_us / 1000);
 	json_line_put_own(ocsf->event, "finding_info", finding);
 	json_line_put_integer(ocsf->event, "status_id", OCSF_FINDING_NEW);
 	json_line_put_text(ocsf->event, "status", "New");
 	if (ocsf->row->sandbox.len > 0) {
 		resource = json_pack("{s:s}", "type", "Sandbox");
 		json_line_put_bytes(resource, "name", ocsf->row->sandbox);
-		json_line_put_text(resource, "uid", export_row_sandbox_id(ocsf->row, text));
+		json_line_put_decimal(resource, "uid", ocsf->row->sandbox_id);
 		json_array_append_new(resources, resource);
 	}
 	json_line_put_own(ocsf->event, "resources", resources);
@@ -180,10 +162,11 @@ export_ocsf_event(struct ocsf *ocsf)
 {
 	unsigned int kind = render_index(ocsf->row->event);
 	const struct ocsf_event *event = &ocsf_events[kind < EVENT_KIND_MAX ? kind : 0];
+	const char *message = export_row_event_message(kind);
 	json_t *detail = json_line_load_object(ocsf->row->detail);
 
 	export_ocsf_put_class(ocsf, &ocsf_classes[event->shape], event->activity, event->severity);
-	json_line_put_text(ocsf->event, "message", event->message);
+	json_line_put_text(ocsf->event, "message", message);
 	switch (event->shape) {
 	case OCSF_BASE:
 		ocsf_put_base(ocsf, detail);
@@ -196,7 +179,7 @@ export_ocsf_event(struct ocsf *ocsf)
 		ocsf_put_daemon(ocsf, detail);
 		break;
 	case OCSF_FINDING:
-		ocsf_put_finding(ocsf, event);
+		ocsf_put_finding(ocsf, message);
 		break;
 	}
 	if (detail != NULL)

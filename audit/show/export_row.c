@@ -6,6 +6,7 @@
 #include "policy/reason.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,11 +72,101 @@ export_row_is_http(const struct query_row *row)
 	return row->http_method.len > 0 || row->name_source == NAME_SOURCE_HOST;
 }
 
+static const char *const export_row_events[] = {
+    [0] = "an event of another kind",
+    [EVENT_DAEMON_START] = "posternd started",
+    [EVENT_DAEMON_STOP] = "posternd stopped",
+    [EVENT_ATTACH] = "a sandbox was attached",
+    [EVENT_DETACH] = "a sandbox was detached",
+    [EVENT_POLICY] = "a sandbox's policy was changed",
+    [EVENT_ROLE_CRASH] = "a process of posternd ended unexpectedly",
+    [EVENT_TAMPERED] = "somebody else changed the packet filter rules, and they were put back",
+    [EVENT_AUDIT_RESUMED] = "records could not be written for a while, and now can",
+    [EVENT_RESTORED] = "a sandbox was taken over again after a restart",
+    [EVENT_AUDIT_REPLACED] = "the audit database could not be trusted, and a new one took its place",
+    [EVENT_GRANT_EXPIRED] = "a rule passed its deadline",
+    [EVENT_GRANT_USED_UP] = "the last use of a rule was made",
+    [EVENT_LIMIT_SOFT] = "a sandbox reached a soft limit",
+    [EVENT_MARK] = "a step of the agent",
+    [EVENT_AUDIT_ALARM] = "the audit log needs attention",
+    [EVENT_PRUNED] = "records past their retention were dropped",
+    [EVENT_RECORDS_LOST] = "records were lost before they were written",
+};
+static_assert(sizeof(export_row_events) / sizeof(export_row_events[0]) == EVENT_KIND_MAX, "a sentence for each event");
+
 const char *
-export_row_sandbox_id(const struct query_row *row, char ret_text[24])
+export_row_event_message(unsigned int event)
 {
-	snprintf(ret_text, 24, "%" PRId64, row->sandbox_id);
+	return export_row_events[event < EVENT_KIND_MAX ? event : 0];
+}
+
+bool
+export_row_has_server_name(const struct query_row *row)
+{
+	return row->name_source == NAME_SOURCE_SNI || row->name_source == NAME_SOURCE_CLAIM;
+}
+
+int64_t
+export_row_time_us(const struct query_row *row)
+{
+	if (row->closed_us.set)
+		return row->closed_us.value;
+	return row->last_us.set ? row->last_us.value : row->ts_us;
+}
+
+const char *
+export_row_version_id(const struct query_row *row, char ret_text[48])
+{
+	snprintf(ret_text, 48, "%016" PRIx64 "-%" PRId64, row->id, row->seq);
 	return ret_text;
+}
+
+void
+export_row_put_ip(json_t *object, json_t *other, const char *other_key, struct query_text text)
+{
+	char address[64];
+
+	if (export_row_address(text, address)[0] != '\0')
+		json_line_put_text(object, "ip", address);
+	else
+		json_line_put_bytes(other, other_key, text);
+}
+
+void
+export_row_put_port(json_t *object, int64_t port)
+{
+	if (port > 0 && port <= UINT16_MAX)
+		json_line_put_integer(object, "port", port);
+}
+
+void
+export_row_put_sum(json_t *object, const char *key, struct query_number a, struct query_number b)
+{
+	if (a.set && b.set)
+		json_line_put_integer(object, key, (int64_t)((uint64_t)a.value + (uint64_t)b.value));
+}
+
+void
+export_row_put_steps(json_t *object, const struct query_row *row)
+{
+	json_line_put_number(object, "dns_us", row->dns_us);
+	json_line_put_number(object, "hello_us", row->hello_us);
+	json_line_put_number(object, "connect_us", row->connect_us);
+	json_line_put_number(object, "first_byte_us", row->first_byte_us);
+}
+
+json_t *
+export_row_process(const json_t *detail, const char *command_key)
+{
+	json_int_t pid = json_integer_value(json_object_get(detail, "pid"));
+	json_t *process = json_object();
+
+	if (pid > 0) {
+		json_line_put_integer(process, "pid", pid);
+		json_line_put_member(process, "name", detail, "comm");
+		json_line_put_member(process, command_key, detail, "command");
+	}
+	return process;
 }
 
 json_t *

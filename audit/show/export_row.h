@@ -25,8 +25,28 @@ const char *export_row_tls_version(const struct query_row *row);
 bool export_row_is_tls(const struct query_row *row);
 bool export_row_is_http(const struct query_row *row);
 
-/* sandboxes.id in decimal: names come again, ids do not. */
-const char *export_row_sandbox_id(const struct query_row *row, char ret_text[24]);
+/* Did the hello name a server? */
+bool export_row_has_server_name(const struct query_row *row);
+
+/* The time of what the row says: of a connection that has ended, its end. */
+int64_t export_row_time_us(const struct query_row *row);
+
+/* "ID-SEQ": a row may be written at its begin and at its end, and its id alone would not tell them apart. */
+const char *export_row_version_id(const struct query_row *row, char ret_text[48]);
+
+/* A sentence for a row of kind QUERY_EVENT. */
+const char *export_row_event_message(unsigned int event);
+
+/* Members that OCSF and ECS name alike. An address goes to "ip", a text that is none to another object, under its own
+ * key; a port, where there is one, to "port"; both numbers' sum, when both are set, under key; the duration of each
+ * step of a connection, in microseconds. */
+void export_row_put_ip(json_t *object, json_t *other, const char *other_key, struct query_text text);
+void export_row_put_port(json_t *object, int64_t port);
+void export_row_put_sum(json_t *object, const char *key, struct query_number a, struct query_number b);
+void export_row_put_steps(json_t *object, const struct query_row *row);
+
+/* The process in an event's detail: pid, name, and its command line under this key. The caller frees it. */
+json_t *export_row_process(const json_t *detail, const char *command_key);
 
 /* A query's answers, stored as "A 192.0.2.1", as an array of objects: type, class, ttl, and the data under this key.
  * The caller frees it. */

@@ -3,6 +3,7 @@
 #include "audit/show/render.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 void
@@ -31,6 +32,12 @@ json_line_put_number(json_t *object, const char *key, struct query_number number
 {
 	if (number.set)
 		json_line_put_integer(object, key, number.value);
+}
+
+void
+json_line_put_decimal(json_t *object, const char *key, int64_t value)
+{
+	json_object_set_new(object, key, json_sprintf("%" PRId64, value));
 }
 
 void

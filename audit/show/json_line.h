@@ -16,6 +16,7 @@ void json_line_put_text(json_t *object, const char *key, const char *text);
 void json_line_put_bytes(json_t *object, const char *key, struct query_text text);
 void json_line_put_integer(json_t *object, const char *key, int64_t value);
 void json_line_put_number(json_t *object, const char *key, struct query_number number);
+void json_line_put_decimal(json_t *object, const char *key, int64_t value); /* as a text */
 void json_line_put_own(json_t *object, const char *key, json_t *value_own);
 
 /* Set a member to a text that is a member of another object, or to the texts of an array there, joined by ", ". Their
