@@ -274,7 +274,7 @@ detach_answer(struct control_job *job, const void *answer)
 		return;
 	}
 	if (control_state_unretire(job->control->state_fd, job->name, &back) < 0)
-		error_prefix(&err, "%s; and then", back.text);
+		error_prefix(&err, "the folder could not be restored either (%s)", back.text);
 	control_job_fail(job, &err);
 }
 

@@ -208,7 +208,8 @@ control_config_find_parent(
 	parent = control_sandbox_find(control, name);
 	if (parent == NULL || parent->id == 0)
 		return error_set(err, ERROR_NOT_FOUND,
-		    "parent %s: no sandbox of this name is attached; attach clones while their parent is", name);
+		    "parent %s: no sandbox of this name is attached; attach a clone while its parent is attached",
+		    name);
 	memcpy(sandbox->parent, parent->name, sizeof(sandbox->parent));
 	sandbox->parent_id = parent->id;
 	return 0;
@@ -230,7 +231,7 @@ config_parse_parent(json_t *object, struct control_sandbox *sandbox, struct erro
 	    control_json_text(name, "parent", sandbox->parent, sizeof(sandbox->parent), err) < 0)
 		return -1;
 	if (!tap_config_name_valid(sandbox->parent, sizeof(sandbox->parent)))
-		return error_set(err, ERROR_USAGE, "\"parent\" holds no sandbox's name");
+		return error_set(err, ERROR_USAGE, "\"parent\" is not a valid sandbox name");
 	return control_json_integer(id, "parent's id", 1, INT64_MAX, &sandbox->parent_id, err);
 }
 

@@ -102,7 +102,7 @@ control_edits_parse(const char *text, size_t len, struct policy *ret_edits, stru
 	char *copy;
 
 	if (memchr(text, '\0', len) != NULL)
-		return error_set(err, ERROR_POLICY, EDITS_FILE ": holds a NUL byte");
+		return error_set(err, ERROR_POLICY, EDITS_FILE ": contains a NUL byte");
 	if (policy_parse(text, len, EDITS_FILE, ret_edits, err) < 0)
 		return -1;
 	copy = strdup(text);
@@ -240,8 +240,8 @@ revoke_explain(
     const struct control_sandbox *sandbox, const struct rule *rules, size_t count, const char *word, struct error *err)
 {
 	struct policy file = {0};
-	int rc = error_set(err, ERROR_NOT_FOUND, "no live edit of %s says '%s'; postern show %s lists them",
-	    sandbox->name, word, sandbox->name);
+	int rc = error_set(err, ERROR_NOT_FOUND, "%s has no live edit '%s'; postern show %s lists them", sandbox->name,
+	    word, sandbox->name);
 
 	if (sandbox->policy_text == NULL ||
 	    policy_parse(sandbox->policy_text, strlen(sandbox->policy_text),
@@ -253,8 +253,7 @@ revoke_explain(
 		if (same != NULL)
 			error_set(err, ERROR_EXISTS,
 			    "'%s' comes from the policy file (%s), not from a live edit; edit the file%s", word,
-			    same->origin,
-			    rules[j].action == RULE_ALLOW ? ", or lay a deny over it with postern deny" : "");
+			    same->origin, rules[j].action == RULE_ALLOW ? ", or override it with postern deny" : "");
 	}
 	policy_free(&file);
 	return rc;

@@ -60,7 +60,7 @@ explain_decision(struct explain *explain, const char *step, enum verdict verdict
 	const char *result = verdict == VERDICT_ALLOWED ? "ok" : "denied", *lacks;
 
 	if (reason == REASON_EXPIRED) {
-		explain_step(explain, step, result, "%s: no longer by %s (%s), which has expired or is used up", about,
+		explain_step(explain, step, result, "%s: %s (%s) has expired or is used up", about,
 		    snapshot_rule_text(policy, rule), snapshot_rule_origin(policy, rule));
 	} else if (verdict == VERDICT_ALLOWED && rule == SNAPSHOT_NO_RULE) {
 		explain_step(explain, step, result, "%s: no rule allows it, mode: learn lets it through", about);
@@ -122,8 +122,8 @@ explain_lease(struct explain *explain, const struct verdict_step *step, const ch
 	else if (name_equal(step->name, &target->name))
 		explain_step(explain, "lease", result, "%s, resolved by this sandbox, for another %u s", addr, left_s);
 	else
-		explain_step(explain, "lease", result, "%s is the address of %s, too, and any name will do", addr,
-		    step->name->text);
+		explain_step(explain, "lease", result, "%s is also an address of %s, and any of its names is enough",
+		    addr, step->name->text);
 }
 
 /* Says what the guest has to prove on this port. */
@@ -367,7 +367,7 @@ explain_at_leases(struct explain *explain)
 		explain_step(explain, "lease", "info", "none now: the sandbox gets one when it resolves the name");
 	if (snapshot_needs_place(explain->facts->policy))
 		explain_step(explain, "place", "info",
-		    "its addresses are held against the rules by country and network when it is resolved");
+		    "its addresses are checked against the rules by country and network when it is resolved");
 	return best;
 }
 
@@ -387,8 +387,8 @@ explain_by_name(struct explain *explain)
 	}
 	never = name_never(&target->name);
 	if (never != NULL) {
-		explain_step(explain, "name", "denied", "%s is refused whatever the policy says: %s", target->name.text,
-		    never->why);
+		explain_step(
+		    explain, "name", "denied", "%s is refused by every policy: %s", target->name.text, never->why);
 		return verdict_plain(VERDICT_DENIED, REASON_NEVER_NAME, NULL);
 	}
 	explain_step(explain, "name", "ok", "%s", target->name.text);

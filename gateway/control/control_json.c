@@ -90,7 +90,7 @@ control_json_text(const json_t *value, const char *what, char *ret_text, size_t 
 		return error_set(err, ERROR_USAGE, "\"%s\" is longer than %zu bytes", what, size - 1);
 	for (size_t i = 0; i < len; i++)
 		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
-			return error_set(err, ERROR_USAGE, "\"%s\" holds a control character", what);
+			return error_set(err, ERROR_USAGE, "\"%s\" contains a control character", what);
 	memcpy(ret_text, text, len);
 	ret_text[len] = '\0';
 	return 0;

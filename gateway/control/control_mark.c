@@ -46,8 +46,8 @@ mark_check_text(const json_t *value, struct error *err)
 		return error_set(err, ERROR_USAGE, "\"text\" must have 1 to %d bytes", CONTROL_MARK_MAX);
 	for (size_t i = 0; i < len; i++)
 		if (text[i] < 0x20 || text[i] == 0x7f || (text[i] == 0xc2 && i + 1 < len && text[i + 1] < 0xa0))
-			return error_set(
-			    err, ERROR_USAGE, "\"text\" holds a control character; a mark is one line of plain text");
+			return error_set(err, ERROR_USAGE,
+			    "\"text\" contains a control character; a mark is one line of plain text");
 	return 0;
 }
 
@@ -86,7 +86,8 @@ mark_send(struct control_job *job, struct mark *mark, struct control_sandbox *sa
 	if (!recorder_ready(&job->control->recorder))
 		return error_set(err, ERROR_SYSTEM, "the log cannot be written; the mark was not taken");
 	if (job->control->marks_waiting > CONTROL_MARKS_WAITING_MAX)
-		return error_set(err, ERROR_LIMIT, "%d marks wait for the disk already", CONTROL_MARKS_WAITING_MAX);
+		return error_set(
+		    err, ERROR_LIMIT, "%d marks wait for the disk already", CONTROL_MARKS_WAITING_MAX);
 	if (sandbox->marks_since_ms == 0 || now_ms - sandbox->marks_since_ms >= 1000) {
 		sandbox->marks_since_ms = now_ms;
 		sandbox->marks = 0;

@@ -110,7 +110,7 @@ policy_restore(
 	struct error again;
 
 	if (policy_store(job->control, sandbox, change->replaces_file, &again) < 0)
-		error_prefix(err, "%s; and then", again.text);
+		error_prefix(err, "the old files could not be restored either (%s)", again.text);
 }
 
 /* -- what a new policy file changes -------------------------------------------------------------------------------- */

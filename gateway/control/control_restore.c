@@ -51,7 +51,7 @@ restore_read(struct control *control, struct control_sandbox *sandbox, struct er
 		if (policy->text != NULL && sandbox->policy_text == NULL)
 			rc = error_set(err, ERROR_SYSTEM, "out of memory");
 		else if (policy->text != NULL && memchr(policy->text, '\0', policy->len) != NULL)
-			rc = error_set(err, ERROR_POLICY, "policy.yaml: holds a NUL byte"); /* which would cut it */
+			rc = error_set(err, ERROR_POLICY, "policy.yaml: contains a NUL byte"); /* which would cut it */
 	}
 	if (rc == 0 && edits->text != NULL) {
 		policy_free(&sandbox->edits);
@@ -237,7 +237,7 @@ control_restore(struct control *control, void (*done)(struct control *control), 
 		if (err->code != ERROR_CORRUPT)
 			return -1;
 		/* It guards against a clock that goes back; so do the ids of the stored sandboxes, almost as well. */
-		log_warnx("%s: going on from the highest id there is", err->text);
+		log_warnx("%s: continuing from the highest id in use", err->text);
 	}
 	rc = control_state_list(control->state_fd, restore_load, control, err);
 	if (rc < 0)

@@ -142,7 +142,7 @@ state_read_fd(int fd, const char *file, struct control_text *ret_text, struct er
 	if (fstat(fd, &st) < 0)
 		return state_sys(err, errno, "stat", file);
 	if (!S_ISREG(st.st_mode) || st.st_size < 0 || st.st_size > (off_t)STATE_FILE_MAX)
-		return error_set(err, ERROR_CORRUPT, "state: %s is no file of a sensible size", file);
+		return error_set(err, ERROR_CORRUPT, "state: %s is not a regular file, or too large", file);
 	size = (size_t)st.st_size;
 	text = malloc(size + 1);
 	if (text == NULL)
@@ -383,7 +383,7 @@ control_state_read_last_id(int dir_fd, int64_t *ret_id, struct error *err)
 		return -1;
 	if (text.text != NULL && sscanf(text.text, "%" SCNd64, &id) != 1) {
 		free(text.text);
-		return error_set(err, ERROR_CORRUPT, "state: " STATE_LAST_ID " holds no number");
+		return error_set(err, ERROR_CORRUPT, "state: " STATE_LAST_ID " does not contain a number");
 	}
 	free(text.text);
 	*ret_id = id;

@@ -43,7 +43,7 @@ addresses_are_checked_and_completed(void **state)
 	    {"\"owner\":\"root:0\"", "\"owner\" must be UID:GID"},
 	    {"\"pid\":7", "are for kind \"netns\" only"},
 	    {"\"parent\":\"vm0\"", "no sandbox of this name is attached"},
-	    {"\"policy_file\":\"a\\nb\"", "\"policy_file\" holds a control character"},
+	    {"\"policy_file\":\"a\\nb\"", "\"policy_file\" contains a control character"},
 	};
 	struct far *far = *state;
 	char body[256];

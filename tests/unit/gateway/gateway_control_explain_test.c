@@ -43,7 +43,7 @@ what_is_no_target_is_refused(void **state)
 	    {"{\"target\":\"a.org:65536\"}", "the port must be a number from 1 to 65535"},
 	    {"{\"target\":\"[::1\"}", "the target must look like [2600::1]:443"},
 	    {"{\"target\":\"[::1]443\"}", "the target must look like [2600::1]:443"},
-	    {"{\"target\":\"a\\nb\"}", "\"target\" holds a control character"},
+	    {"{\"target\":\"a\\nb\"}", "\"target\" contains a control character"},
 	};
 	struct far *far = *state;
 	char body[1024];

@@ -112,6 +112,7 @@ a_shutdown_answers_what_waits(void **state)
 	loop_free(far->loop);
 	far->hold_policy = false;
 	far_start(far);
+	far_wait_event(far, EVENT_RESTORED); /* or the shutdown would come before the answer to the attach */
 }
 
 int

@@ -46,7 +46,7 @@ bad_edits_are_named_and_change_nothing(void **state)
 	    {"DELETE", "{\"rules\":[]}", 400, "\"rules\" is empty"},
 	    {"DELETE", "{\"rules\":[7]}", 400, "rules must be an array of strings"},
 	    {"DELETE", "{\"rules\":[\"a.org\"],\"for\":1}", 400, "unknown member \"for\""},
-	    {"DELETE", "{\"rules\":[\"b.org\"]}", 404, "no live edit of vm1 says 'b.org'"},
+	    {"DELETE", "{\"rules\":[\"b.org\"]}", 404, "vm1 has no live edit 'b.org'"},
 	    {"DELETE", "{\"rules\":[\"example.com\"]}", 409, "comes from the policy file (p.yaml:3)"},
 	    {"DELETE", "{\"rules\":[\"..\"]}", 422, ".."},
 	};
