@@ -27,18 +27,6 @@ lease_bucket(const struct addr *addr)
 	return (size_t)(h >> 32) % LEASE_BUCKETS;
 }
 
-static int
-lease_table_make(struct lease_table *table)
-{
-	if (lease_hash_key == 0 && getrandom(&lease_hash_key, sizeof(lease_hash_key), 0) != sizeof(lease_hash_key))
-		return -EIO;
-	table->buckets = calloc(LEASE_BUCKETS, sizeof(struct lease *));
-	if (table->buckets == NULL)
-		return -ENOMEM;
-	table->bucket_count = LEASE_BUCKETS;
-	return 0;
-}
-
 void
 lease_table_free(struct lease_table *table)
 {
@@ -80,10 +68,15 @@ lease_add(struct lease_table *table, const struct name *name, const struct addr 
 	int64_t expires_ms = clock_mono_ms() + (int64_t)lifetime_s * 1000;
 	struct lease *lease;
 	size_t bucket;
-	int rc;
 
-	if (table->buckets == NULL && (rc = lease_table_make(table)) < 0)
-		return rc;
+	if (lease_hash_key == 0 && getrandom(&lease_hash_key, sizeof(lease_hash_key), 0) != sizeof(lease_hash_key))
+		return -EIO;
+	if (table->buckets == NULL) {
+		table->buckets = calloc(LEASE_BUCKETS, sizeof(struct lease *));
+		if (table->buckets == NULL)
+			return -ENOMEM;
+		table->bucket_count = LEASE_BUCKETS;
+	}
 	lease = lease_lookup(table, name, addr);
 	if (lease != NULL) {
 		if (lease->expires_ms <= expires_ms) {

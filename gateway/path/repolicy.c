@@ -95,19 +95,6 @@ repolicy_wanted(const struct repolicy_context *c, const struct addr *addr, struc
 	return false;
 }
 
-/* Thousands of names may share an address, and what one of them lost or won concerns all: each port is decided once, or
- * an edit would stop the gateway for seconds. Leases of an address come one after another, but for few that share their
- * chain; then a port is decided again, which changes nothing. */
-static void
-repolicy_address(struct repolicy_context *c, const struct addr *addr)
-{
-	if (addr_equal(&c->addr, addr))
-		return;
-	c->addr = *addr;
-	c->timeout_s = lease_left_s(&c->sandbox->leases, addr) + LEASE_GRACE_S;
-	c->gone_ports.count = c->won_ports.count = 0;
-}
-
 /* Was the port decided before? Now it is. */
 static bool
 repolicy_decided(struct repolicy_ports *ports, struct proto_port port)
@@ -126,7 +113,14 @@ repolicy_lease(const struct lease *lease, void *context)
 	size_t before = snapshot_host_ports(c->old, &lease->name, c->before, REPOLICY_PORTS_MAX, c->old_us);
 	size_t after = snapshot_host_ports(c->sandbox->policy, &lease->name, c->after, REPOLICY_PORTS_MAX, c->now_us);
 
-	repolicy_address(c, &lease->addr);
+	/* Thousands of names may share an address, and what one of them lost or won concerns all: each port is decided
+	 * once, or an edit would stop the gateway for seconds. Leases of an address come one after another, but for few
+	 * that share their chain; then a port is decided again, which changes nothing. */
+	if (!addr_equal(&c->addr, &lease->addr)) {
+		c->addr = lease->addr;
+		c->timeout_s = lease_left_s(&c->sandbox->leases, &lease->addr) + LEASE_GRACE_S;
+		c->gone_ports.count = c->won_ports.count = 0;
+	}
 	for (size_t i = 0; i < before; i++)
 		if (!repolicy_has(c->after, after, c->before[i]) && !repolicy_decided(&c->gone_ports, c->before[i]) &&
 		    !repolicy_wanted(c, &lease->addr, c->before[i]))

@@ -95,20 +95,14 @@ aggregate_timer_handler(struct loop_timer *timer)
 }
 
 static void
-aggregate_arm(struct aggregate *aggregate)
-{
-	if (!loop_timer_armed(&aggregate->timer))
-		(void)loop_timer_set(aggregate->loop, &aggregate->timer, AGGREGATE_FLUSH_MS);
-}
-
-static void
 aggregate_count(struct aggregate *aggregate, struct aggregate_entry *entry, uint64_t packets)
 {
 	entry->flow.count += packets;
 	entry->flow.last_us = clock_real_us();
 	entry->last_mono_ms = clock_mono_ms();
 	entry->dirty = true;
-	aggregate_arm(aggregate);
+	if (!loop_timer_armed(&aggregate->timer))
+		(void)loop_timer_set(aggregate->loop, &aggregate->timer, AGGREGATE_FLUSH_MS);
 }
 
 static int

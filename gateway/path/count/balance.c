@@ -127,16 +127,6 @@ balance_hold(struct balance *balance)
 	return balance;
 }
 
-static uint64_t
-balance_recorded(const struct record_account *counts, enum record_attempt kind)
-{
-	uint64_t sum = 0;
-
-	for (size_t verdict = 0; verdict < VERDICT_MAX; verdict++)
-		sum += counts->recorded[kind][verdict];
-	return sum;
-}
-
 static void
 balance_check(const struct balance *balance)
 {
@@ -145,8 +135,10 @@ balance_check(const struct balance *balance)
 	_Static_assert(sizeof(kinds) / sizeof(kinds[0]) == RECORD_ATTEMPT_MAX, "a word for each kind");
 	for (enum record_attempt kind = 0; kind < RECORD_ATTEMPT_MAX; kind++) {
 		uint64_t came = balance->counts.attempts[kind];
-		uint64_t recorded = balance_recorded(&balance->counts, kind);
+		uint64_t recorded = 0;
 
+		for (size_t verdict = 0; verdict < VERDICT_MAX; verdict++)
+			recorded += balance->counts.recorded[kind][verdict];
 		if (came != recorded)
 			log_warnx("%s: %llu %s came in, %llu are on record", balance->name, (unsigned long long)came,
 			    kinds[kind], (unsigned long long)recorded);
@@ -214,26 +206,21 @@ balance_book(uint64_t recorded[RECORD_ATTEMPT_MAX][VERDICT_MAX], const struct re
 	return false;
 }
 
-/* The same in the sum of all sandboxes. What is let through is open until its close. */
-static void
-balance_queue_book(struct balance_queue *queue, const struct record *record, uint64_t before)
+int
+balance_send(struct balance *balance, struct record *record, uint64_t before, struct recorder_wait *wait)
 {
+	struct balance_queue *queue = balance->queue;
+	int rc = recorder_send(balance->recorder, record, wait);
+
+	if (rc < 0 || !balance_book(balance->counts.recorded, record, before))
+		return rc;
+	/* The same in the sum of all sandboxes. What is let through is open until its close. */
 	(void)balance_book(queue->recorded, record, before);
 	if (record->kind == RECORD_FLOW_OPEN && record->flow.verdict == VERDICT_ALLOWED)
 		queue->open++;
 	if (record->kind == RECORD_FLOW_CLOSE)
 		queue->open--;
 	metrics_changed(loop_owner(queue, struct gateway, balances));
-}
-
-int
-balance_send(struct balance *balance, struct record *record, uint64_t before, struct recorder_wait *wait)
-{
-	int rc = recorder_send(balance->recorder, record, wait);
-
-	if (rc == 0 && balance_book(balance->counts.recorded, record, before)) {
-		balance_queue_book(balance->queue, record, before);
-		balance_touch(balance);
-	}
-	return rc;
+	balance_touch(balance);
+	return 0;
 }

@@ -4,12 +4,6 @@
 #include "base/clock.h"
 #include "gateway/path/gateway.h"
 
-static int64_t
-interim_every_ms(const struct interim_queue *queue)
-{
-	return queue->every_ms == 0 ? INTERIM_MS : queue->every_ms;
-}
-
 static void
 interim_unlink(struct interim_queue *queue, struct interim *interim)
 {
@@ -22,29 +16,12 @@ interim_unlink(struct interim_queue *queue, struct interim *interim)
 static void
 interim_append(struct interim_queue *queue, struct interim *interim)
 {
-	interim->due_ms = clock_mono_ms() + interim_every_ms(queue);
+	interim->due_ms = clock_mono_ms() + (queue->every_ms == 0 ? INTERIM_MS : queue->every_ms);
 	interim->previous = queue->last;
 	interim->next = NULL;
 	*(queue->last == NULL ? &queue->first : &queue->last->next) = interim;
 	queue->last = interim;
 	interim->queued = true;
-}
-
-static bool
-interim_may_tell(const struct recorder *recorder)
-{
-	return recorder_ready(recorder) && recorder->queue_len < INTERIM_QUEUE_MAX;
-}
-
-static void
-interim_look(struct interim *interim)
-{
-	uint64_t count = interim->count(interim);
-
-	if (count == interim->told)
-		return;
-	interim->told = count;
-	interim->tell(interim);
 }
 
 /* Without memory for a timer the next interim_add tries again. */
@@ -63,16 +40,21 @@ static void
 interim_timer_handler(struct loop_timer *timer)
 {
 	struct interim_queue *queue = loop_owner(timer, struct interim_queue, timer);
+	const struct recorder *recorder = &queue->gateway->recorder;
 	int64_t now_ms = clock_mono_ms();
 
 	for (int i = 0; i < INTERIM_BATCH && queue->first != NULL && queue->first->due_ms <= now_ms; i++) {
 		struct interim *interim = queue->first;
+		uint64_t count = interim->count(interim);
 
-		if (!interim_may_tell(&queue->gateway->recorder)) {
+		if (!recorder_ready(recorder) || recorder->queue_len >= INTERIM_QUEUE_MAX) {
 			interim_wait(queue, INTERIM_RETRY_MS);
 			return;
 		}
-		interim_look(interim);
+		if (count != interim->told) {
+			interim->told = count;
+			interim->tell(interim);
+		}
 		interim_unlink(queue, interim);
 		interim_append(queue, interim);
 	}

@@ -220,12 +220,6 @@ quota_rows(const struct quota *quota, bool keep, size_t *ret_count)
 	return rows;
 }
 
-static bool
-quota_row_limits_bytes(const struct quota_row *row)
-{
-	return row->limits.of[LIMIT_UPLOAD].hard != 0 || row->limits.of[LIMIT_DOWNLOAD].hard != 0;
-}
-
 static void
 quota_build(struct quota *quota, bool keep)
 {
@@ -242,7 +236,8 @@ quota_build(struct quota *quota, bool keep)
 	quota->count = count;
 	quota->limits_bytes = false;
 	for (size_t i = 0; i < count; i++)
-		quota->limits_bytes = quota->limits_bytes || quota_row_limits_bytes(&rows[i]);
+		quota->limits_bytes = quota->limits_bytes || rows[i].limits.of[LIMIT_UPLOAD].hard != 0 ||
+		    rows[i].limits.of[LIMIT_DOWNLOAD].hard != 0;
 	seen_fit(&quota->seen, rows[0].limits.of[LIMIT_UNIQUE_NAMES_PER_MINUTE].hard);
 }
 

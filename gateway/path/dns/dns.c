@@ -146,14 +146,6 @@ udp_start(struct dns_server *server, struct dns_udp *udp, int fd)
 	return loop_source_add(server->sandbox->gateway->loop, &udp->source, EPOLLIN);
 }
 
-static int
-upstream_ensure(struct gateway *gateway)
-{
-	if (gateway->dns_upstream != NULL)
-		return 0;
-	return dns_upstream_new(gateway->loop, gateway->resolvers, gateway->resolver_count, &gateway->dns_upstream);
-}
-
 /* Close those of the descriptors that no source has taken over yet. */
 static void
 fds_close(const int *fds, size_t count)
@@ -168,8 +160,12 @@ dns_attach(struct sandbox *sandbox, int udp4, int udp6, int tcp4, int tcp6)
 {
 	int fds[4] = {udp4, udp6, tcp4, tcp6};
 	struct dns_server *server = calloc(1, sizeof(*server));
-	int rc = server == NULL ? -ENOMEM : upstream_ensure(sandbox->gateway);
+	struct gateway *gateway = sandbox->gateway;
+	int rc = server == NULL ? -ENOMEM : 0;
 
+	if (rc == 0 && gateway->dns_upstream == NULL)
+		rc = dns_upstream_new(
+		    gateway->loop, gateway->resolvers, gateway->resolver_count, &gateway->dns_upstream);
 	if (rc == 0)
 		rc = dns_budget_init(&server->budget, server);
 	if (rc < 0) {

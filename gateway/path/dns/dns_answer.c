@@ -13,19 +13,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* An answer that is not to our question: somebody guessed half of it, or a resolver changes letters' case. TCP tells.
- */
-static void
-answer_mismatch(struct dns_query *query)
-{
-	if (query->over_tcp) {
-		dns_finish_upstream(query, DNS_EDE_INVALID_DATA, "the answer does not match the query");
-		return;
-	}
-	query->over_tcp = true;
-	dns_answer_ask(query);
-}
-
 /* Goes on with what the answer says. */
 static void
 answer_take(struct dns_query *query, const struct dns_answer *answer)
@@ -50,7 +37,13 @@ answer_take(struct dns_query *query, const struct dns_answer *answer)
 		dns_finish(query, VERDICT_FAILED, REASON_UPSTREAM_ERROR, DNS_SERVFAIL, DNS_EDE_NO_REACHABLE_AUTHORITY);
 		break;
 	case DNS_ANSWER_MISMATCH:
-		answer_mismatch(query);
+		/* Guessed by an attacker, or the resolver changes letters' case. TCP tells. */
+		if (query->over_tcp) {
+			dns_finish_upstream(query, DNS_EDE_INVALID_DATA, "the answer does not match the query");
+		} else {
+			query->over_tcp = true;
+			dns_answer_ask(query);
+		}
 		break;
 	case DNS_ANSWER_BAD:
 		dns_finish_upstream(query, DNS_EDE_INVALID_DATA, answer->detail);

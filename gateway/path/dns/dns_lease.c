@@ -80,16 +80,6 @@ struct lease_ports {
 	struct proto_port ports[DNS_LEASE_PORTS_MAX];
 };
 
-/* The first address that was taken away says why, should none be left. */
-static void
-lease_keep_denial(struct dns_query *query, const struct addr *addr, const struct decision *decision)
-{
-	if (query->denied_addr.family != 0)
-		return;
-	query->denial = *decision;
-	query->denied_addr = *addr;
-}
-
 /* Append the address's elements. False: it opens nothing, because deny rules take every port away. */
 static bool
 lease_elements(struct dns_query *query, const struct lease_ports *ports, const struct addr *addr)
@@ -110,7 +100,11 @@ lease_elements(struct dns_query *query, const struct lease_ports *ports, const s
 		if (p->port == 53 || p->port == 0)
 			continue;
 		if (decision.verdict != VERDICT_ALLOWED && decision.reason != REASON_NO_RULE) {
-			lease_keep_denial(query, addr, &decision);
+			/* The first address that was taken away says why, should none be left. */
+			if (query->denied_addr.family == 0) {
+				query->denial = decision;
+				query->denied_addr = *addr;
+			}
 			continue;
 		}
 		query->leases[query->lease_count++] =
@@ -223,16 +217,6 @@ lease_handler(struct link_request *request, int status, const void *body)
 		lease_send(query);
 	else
 		lease_commit(query);
-}
-
-/* TTLs: the guest never keeps an answer for longer than the lease lasts (CASES C-11). */
-static void
-lease_times(struct dns_query *query)
-{
-	uint32_t ttl_s = query->chain.ttl_s;
-
-	query->lifetime_s = ttl_s < LEASE_MIN_S ? LEASE_MIN_S : ttl_s > LEASE_MAX_S ? LEASE_MAX_S : ttl_s;
-	query->ttl_s = ttl_s < query->lifetime_s ? ttl_s : query->lifetime_s;
 }
 
 /* Finish the query for an address that is not fine. False: it is. */
@@ -356,10 +340,13 @@ lease_services(struct dns_query *query, const struct dns_answer *answer, const s
 void
 dns_lease_start(struct dns_query *query, const struct dns_answer *answer)
 {
+	uint32_t ttl_s = query->chain.ttl_s;
 	struct lease_ports ports;
 
 	query->link.handler = lease_handler;
-	lease_times(query);
+	/* The guest never keeps an answer for longer than the lease lasts (CASES C-11). */
+	query->lifetime_s = ttl_s < LEASE_MIN_S ? LEASE_MIN_S : ttl_s > LEASE_MAX_S ? LEASE_MAX_S : ttl_s;
+	query->ttl_s = ttl_s < query->lifetime_s ? ttl_s : query->lifetime_s;
 	if (query->question.type == DNS_TYPE_CNAME)
 		dns_finish_allowed(query, DNS_NOERROR, true);
 	else if (lease_prepare(query, &ports) < 0)

@@ -142,16 +142,6 @@ query_new(struct dns_server *server, const struct dns_asker *asker, const struct
 	return query;
 }
 
-/* A well-formed question whose name is no host name: the root, or bytes that no host name has (CASES B-10). */
-static void
-query_refuse_name(struct dns_query *query)
-{
-	snprintf(query->detail, sizeof(query->detail), "the name %s", name_error_text(query->question.name_error));
-	/* NXDOMAIN for the root would say that no name exists at all (RFC 8020). */
-	dns_finish(query, VERDICT_DENIED, REASON_DNS_DENIED,
-	    query->question.name_error == NAME_EMPTY ? DNS_REFUSED : DNS_NXDOMAIN, DNS_EDE_BLOCKED);
-}
-
 /* An answer, but no record of its own, or the flood would only move on to the log. */
 static void
 query_over(struct dns_server *server, enum dns_over_kind kind, const struct dns_asker *asker,
@@ -194,7 +184,12 @@ query_begin(struct dns_query *query, enum dns_read read, uint16_t rcode)
 	} else if (read == DNS_READ_ERROR) {
 		dns_finish(query, VERDICT_DENIED, REASON_DNS_DENIED, rcode, DNS_EDE_NONE);
 	} else if (!query->question.name_ok) {
-		query_refuse_name(query);
+		/* The root, or bytes that no host name has (CASES B-10). NXDOMAIN for the root would say that no name
+		 * exists at all (RFC 8020). */
+		snprintf(
+		    query->detail, sizeof(query->detail), "the name %s", name_error_text(query->question.name_error));
+		dns_finish(query, VERDICT_DENIED, REASON_DNS_DENIED,
+		    query->question.name_error == NAME_EMPTY ? DNS_REFUSED : DNS_NXDOMAIN, DNS_EDE_BLOCKED);
 	} else {
 		query_decide(query);
 	}

@@ -113,14 +113,6 @@ refused_flow(const struct refused_log *log, enum tap_counter class)
 	};
 }
 
-static enum refused_row
-refused_row_of(const struct nflog_packet *packet)
-{
-	if (!packet->ip)
-		return REFUSED_ROW_FRAME;
-	return packet->stray ? REFUSED_ROW_STRAY : REFUSED_ROW_PACKET;
-}
-
 static bool
 refused_udp_named(const struct sandbox *sandbox, uint16_t port)
 {
@@ -181,7 +173,7 @@ static void
 refused_packet_handler(const struct nflog_packet *packet, void *context)
 {
 	struct refused_log *log = context;
-	enum refused_row row = refused_row_of(packet);
+	enum refused_row row = !packet->ip ? REFUSED_ROW_FRAME : packet->stray ? REFUSED_ROW_STRAY : REFUSED_ROW_PACKET;
 	struct aggregate_key key = {.class = (uint8_t)((unsigned int)packet->class * REFUSED_ROW_MAX + row)};
 
 	if (packet->ip) {

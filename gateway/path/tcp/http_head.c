@@ -32,13 +32,7 @@ http_head_is_token(uint8_t byte)
 	return byte != 0 && memchr(marks, byte, sizeof(marks) - 1) != NULL;
 }
 
-static uint8_t
-http_lower(uint8_t byte)
-{
-	return byte >= 'A' && byte <= 'Z' ? (uint8_t)(byte | 0x20) : byte;
-}
-
-/* Is the text exactly word (lower case), whatever its case? */
+/* Case-insensitive comparison with a lower-case word. */
 static bool
 http_is(struct reader text, const char *word)
 {
@@ -46,13 +40,16 @@ http_is(struct reader text, const char *word)
 
 	if (reader_left(&text) != len)
 		return false;
-	for (size_t i = 0; i < len; i++)
-		if (http_lower(reader_u8(&text)) != (uint8_t)word[i])
+	for (size_t i = 0; i < len; i++) {
+		uint8_t byte = reader_u8(&text);
+
+		if ((byte >= 'A' && byte <= 'Z' ? byte | 0x20 : byte) != (uint8_t)word[i])
 			return false;
+	}
 	return true;
 }
 
-/* Is the text exactly word, as written? */
+/* Case-sensitive comparison. */
 static bool
 http_is_exact(struct reader text, const char *word)
 {
@@ -359,18 +356,14 @@ http_head_trailer(struct http_head *head, struct reader line)
 	return true;
 }
 
-static bool
-http_authority_equal(const struct http_authority *a, const struct http_authority *b)
-{
-	return name_equal(&a->name, &b->name) && addr_equal(&a->literal, &b->literal) && a->port == b->port;
-}
-
 bool
 http_head_finish(struct http_head *head, bool first, const struct addr *dst, uint16_t port)
 {
 	if (!head->host_seen)
 		return http_malformed(head, "no Host");
-	if (head->absolute && !http_authority_equal(&head->target, &head->host))
+	if (head->absolute &&
+	    (!name_equal(&head->target.name, &head->host.name) ||
+		!addr_equal(&head->target.literal, &head->host.literal) || head->target.port != head->host.port))
 		return http_refuse(head, REASON_HOST_MISMATCH, "request target and Host name different hosts");
 	if (head->chunked && head->length_seen)
 		return http_malformed(head, "both Transfer-Encoding and Content-Length");

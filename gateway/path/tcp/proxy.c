@@ -101,15 +101,6 @@ proxy_turn_away(struct proxy *proxy, int fd, const struct attempt_ends *ends, en
 	flow_socket_reset(fd);
 }
 
-/* Where there are few descriptors, at most half of those for connections: a connection has two. */
-static size_t
-proxy_flows_max(const struct gateway *gateway)
-{
-	size_t max = (size_t)gateway->fd_top / 4;
-
-	return max < GATEWAY_SANDBOX_FLOWS_MAX ? max : GATEWAY_SANDBOX_FLOWS_MAX;
-}
-
 /* The log is out for so long that the recorder keeps the rest of its room for what is open: refused without a record of
  * its own. */
 static void
@@ -139,7 +130,10 @@ proxy_take(struct proxy *proxy, int fd, const struct sockaddr_storage *peer)
 {
 	struct gateway *gateway = proxy->sandbox->gateway;
 	struct attempt_ends ends = {0};
+	/* Where there are few descriptors, at most half of those for connections: a connection has two. */
+	size_t flows_max = (size_t)gateway->fd_top / 4;
 
+	flows_max = flows_max < GATEWAY_SANDBOX_FLOWS_MAX ? flows_max : GATEWAY_SANDBOX_FLOWS_MAX;
 	balance_arrive(proxy->sandbox->balance, RECORD_ATTEMPT_CONNECTION, 1);
 	if (!proxy_ends(fd, peer, &ends))
 		proxy_turn_away(
@@ -152,7 +146,7 @@ proxy_take(struct proxy *proxy, int fd, const struct sockaddr_storage *peer)
 	else if (!gateway_flows_room(gateway, proxy->flows.count))
 		proxy_turn_away(
 		    proxy, fd, &ends, VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS, "connections of all sandboxes");
-	else if (proxy->flows.count >= proxy_flows_max(gateway))
+	else if (proxy->flows.count >= flows_max)
 		proxy_turn_away(
 		    proxy, fd, &ends, VERDICT_LIMITED, REASON_LIMIT_CONNECTIONS, "connections of this sandbox");
 	else if (!recorder_ready(&gateway->recorder))

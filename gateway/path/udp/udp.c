@@ -23,12 +23,6 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-static bool
-udp_is_guest(const struct sandbox *sandbox, const struct addr *src)
-{
-	return addr_equal(src, &sandbox->guest4) || addr_equal(src, &sandbox->guest6);
-}
-
 static void
 udp_intake(struct udp_socket *guest, const struct attempt_ends *key, const struct sockaddr_storage *peer,
     socklen_t peer_len, struct udp_datagram datagram)
@@ -42,7 +36,8 @@ udp_intake(struct udp_socket *guest, const struct attempt_ends *key, const struc
 		return;
 	}
 	balance_arrive(relay->sandbox->balance, RECORD_ATTEMPT_CONNECTION, 1);
-	if (!udp_is_guest(relay->sandbox, &key->src)) /* the kernel's rules said so already */
+	if (!addr_equal(&key->src, &relay->sandbox->guest4) &&
+	    !addr_equal(&key->src, &relay->sandbox->guest6)) /* the kernel's rules said so already */
 		attempt_refusals_count(&relay->refusals, key, &spoofed, END_REFUSED);
 	else
 		udp_flow_open(guest, key, peer, peer_len, datagram);

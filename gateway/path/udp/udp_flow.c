@@ -87,18 +87,6 @@ udp_held_add(struct udp_flow *flow, struct udp_datagram datagram)
 	flow->held_bytes += datagram.len;
 }
 
-static void
-udp_flow_unlink(struct udp_flow *flow)
-{
-	struct udp_flow **at = &flow->relay->buckets[udp_bucket(&flow->attempt.ends)];
-
-	while (*at != flow)
-		at = &(*at)->next_in_bucket;
-	*at = flow->next_in_bucket;
-	flow->relay->flow_count--;
-	flow->relay->sandbox->gateway->flow_count--;
-}
-
 /* Datagrams passed on, for the records of the attempt. */
 static void
 udp_flow_packets(struct attempt *attempt, struct record_close *close)
@@ -113,6 +101,7 @@ void
 udp_flow_close(struct udp_flow *flow, enum end_reason end, enum verdict verdict, enum reason reason)
 {
 	struct udp_relay *relay = flow->relay;
+	struct udp_flow **at = &relay->buckets[udp_bucket(&flow->attempt.ends)];
 
 	if (flow->state == UDP_CLOSED)
 		return;
@@ -124,7 +113,11 @@ udp_flow_close(struct udp_flow *flow, enum end_reason end, enum verdict verdict,
 	if (attempt_close(&flow->attempt, end, verdict, reason) < 0)
 		log_warnx("%s: a UDP flow's closing record was lost", relay->sandbox->name);
 	quota_close(relay->sandbox, &flow->attempt.ticket);
-	udp_flow_unlink(flow);
+	while (*at != flow)
+		at = &(*at)->next_in_bucket;
+	*at = flow->next_in_bucket;
+	relay->flow_count--;
+	relay->sandbox->gateway->flow_count--;
 	loop_defer(relay->loop, &flow->deferred);
 }
 
@@ -136,13 +129,6 @@ udp_flow_failed(struct udp_flow *flow)
 		udp_flow_close(flow, END_RST_ORIGIN, VERDICT_ALLOWED, REASON_ALLOWED);
 	else
 		udp_flow_close(flow, END_CONNECT_FAILED, VERDICT_FAILED, REASON_UPSTREAM_ERROR);
-}
-
-/* Errors that concern one datagram only: full buffers, too large for the path. */
-static bool
-udp_error_passes(int error)
-{
-	return error == EAGAIN || error == EMSGSIZE || error == ENOBUFS || error == EINTR;
 }
 
 /* A datagram passes whole or not at all: one that does not fit a limit closes the flow, and false. */
@@ -183,7 +169,8 @@ udp_flow_send(struct udp_flow *flow, struct udp_datagram datagram)
 		udp_flow_count(flow);
 		return true;
 	}
-	if (udp_error_passes(errno))
+	/* Errors that concern one datagram only: full buffers, too large for the path. */
+	if (errno == EAGAIN || errno == EMSGSIZE || errno == ENOBUFS || errno == EINTR)
 		return true;
 	udp_flow_failed(flow);
 	return false;
