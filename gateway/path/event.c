@@ -33,6 +33,7 @@ event_send(struct sandbox *sandbox, enum event_kind kind, json_t *detail)
 		log_warnx("%s: the event %s could not be recorded", sandbox->name, event_kind_text(kind));
 }
 
+/* Sets a text. One that is no UTF-8, as a file's name may be, is left out. */
 static void
 event_set(json_t *detail, const char *key, const char *text)
 {

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "gateway/path/repolicy.h"
 
+/* Waits for the earliest deadline ahead, or for nothing. */
 static void
 expiry_arm(struct sandbox *sandbox, int64_t now_us)
 {
@@ -29,6 +30,7 @@ expiry_arm(struct sandbox *sandbox, int64_t now_us)
 		log_warnx("%s: no memory to wait for a rule's end", sandbox->name);
 }
 
+/* Judges anew if a deadline has passed, and waits for the next one. */
 static void
 expiry_handler(struct loop_timer *timer)
 {

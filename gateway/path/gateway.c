@@ -39,6 +39,7 @@ static int64_t gateway_stop_by_ms;
 static struct usage_table gateway_used;
 static int64_t gateway_used_id;
 
+/* The list that a sandbox of this id is in. */
 static struct sandbox **
 gateway_bucket(int64_t id)
 {
@@ -46,6 +47,7 @@ gateway_bucket(int64_t id)
 	return &gateway.sandboxes[((uint64_t)id * UINT64_C(0x9e3779b97f4a7c15) >> 20) % GATEWAY_BUCKETS];
 }
 
+/* The sandbox with this id; NULL: none. */
 static struct sandbox *
 gateway_find(int64_t id)
 {
@@ -56,6 +58,7 @@ gateway_find(int64_t id)
 	return sandbox;
 }
 
+/* Sends MSG_RESULT. */
 static void
 gateway_answer(uint64_t tag, enum error_code code, const char *text)
 {
@@ -65,6 +68,7 @@ gateway_answer(uint64_t tag, enum error_code code, const char *text)
 	ipc_send(&gateway.link.ipc, MSG_RESULT, tag, &result, sizeof(result), NULL, 0);
 }
 
+/* Detaches every data path and frees the sandbox; open records are closed as end. */
 static void
 sandbox_free(struct sandbox *sandbox, enum end_reason end)
 {
@@ -115,6 +119,7 @@ sandbox_attach_paths(struct sandbox *sandbox, struct ipc_message *message)
 	return rc;
 }
 
+/* MSG_SANDBOX_ADD: attaches a sandbox and answers. */
 static bool
 gateway_sandbox_add(struct ipc_message *message)
 {
@@ -170,6 +175,7 @@ gateway_usage(struct ipc_message *message)
 	return usage_table_take(&gateway_used, usage) >= 0;
 }
 
+/* MSG_SANDBOX_DEL: detaches a sandbox, if it is there, and answers. */
 static bool
 gateway_sandbox_del(struct ipc_message *message)
 {
@@ -188,6 +194,7 @@ gateway_sandbox_del(struct ipc_message *message)
 	return true;
 }
 
+/* MSG_POLICY, MSG_POLICY_PREVIEW: puts a snapshot in force, or says what it would cut. */
 static bool
 gateway_policy(struct ipc_message *message)
 {
@@ -214,6 +221,7 @@ gateway_policy(struct ipc_message *message)
 	return true;
 }
 
+/* MSG_UDP_PORT, MSG_UDP_PORT_DEL: begins or ends to serve a port. */
 static bool
 gateway_udp_port(struct ipc_message *message)
 {
@@ -241,6 +249,7 @@ struct gateway_leases_context {
 	int64_t now_ms;
 };
 
+/* Is the lease one of those asked for in this round? */
 static bool
 gateway_leases_wants(const struct gateway_leases_context *c, const struct lease *lease)
 {
@@ -253,6 +262,7 @@ gateway_leases_wants(const struct gateway_leases_context *c, const struct lease 
 	return c->others && lease_find(c->table, &wanted->name, &lease->addr) != NULL;
 }
 
+/* Adds a row for a lease that is wanted, for lease_each. */
 static bool
 gateway_leases_row(const struct lease *lease, void *context)
 {
@@ -268,6 +278,7 @@ gateway_leases_row(const struct lease *lease, void *context)
 	return true;
 }
 
+/* MSG_LEASES: answers with the sandbox's live leases. */
 static bool
 gateway_leases(struct ipc_message *message)
 {
@@ -302,6 +313,7 @@ gateway_stop_handler(struct loop_timer *timer)
 		loop_timer_set(gateway.loop, timer, GATEWAY_STOP_STEP_MS);
 }
 
+/* MSG_SHUTDOWN: ends every sandbox, then waits for the records to be durable. */
 static bool
 gateway_shutdown(struct ipc_message *message)
 {
@@ -320,6 +332,7 @@ gateway_shutdown(struct ipc_message *message)
 	return true;
 }
 
+/* MSG_CHANNEL: takes the channel to the auditor. */
 static bool
 gateway_channel(struct ipc_message *message)
 {
@@ -330,12 +343,14 @@ gateway_channel(struct ipc_message *message)
 	return recorder_connect(&gateway.recorder, gateway_take_fd(message, 0), channel->epoch) == 0;
 }
 
+/* MSG_RESULT, MSG_COUNTERS_DONE: an answer to a request of ours. */
 static bool
 gateway_link_answer(struct ipc_message *message)
 {
 	return link_answer(&gateway.link, message);
 }
 
+/* Hands a message of the keeper to its handler. False: there is none, or it is malformed. */
 static bool
 gateway_message_handler(struct ipc *ipc, struct ipc_message *message)
 {
@@ -391,6 +406,7 @@ gateway_broken_handler(struct ipc *ipc, const char *why)
 	log_fatalx("channel to the keeper: %s", why);
 }
 
+/* Raises the limit of open files as far as it goes, and keeps some from connections. */
 static void
 gateway_files_limit(void)
 {

@@ -15,6 +15,7 @@
  * answers can choose chains. */
 static uint64_t lease_hash_key;
 
+/* The chain that the address hashes to. */
 static size_t
 lease_bucket(const struct addr *addr)
 {
@@ -42,6 +43,7 @@ lease_table_free(struct lease_table *table)
 	memset(table, 0, sizeof(*table));
 }
 
+/* For lease_each: a live lease stays. */
 static bool
 lease_keep_live(const struct lease *lease, void *context)
 {
@@ -50,6 +52,7 @@ lease_keep_live(const struct lease *lease, void *context)
 	return true;
 }
 
+/* The lease of this pair, live or not; NULL: none. */
 static struct lease *
 lease_lookup(const struct lease_table *table, const struct name *name, const struct addr *addr)
 {

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
+/* Sends a request whose answer is awaited. 0 or -errno. */
 static int
 link_request_send(struct link *link, struct link_request *request, uint16_t type, const void *body, uint32_t size)
 {
@@ -29,6 +30,7 @@ link_request_send(struct link *link, struct link_request *request, uint16_t type
 	return 0;
 }
 
+/* Fills the body of a lease message. 0, or -EINVAL for a count that fits none. */
 static int
 link_lease_body(
     struct msg_lease *ret_body, int64_t sandbox, const struct tap_lease *leases, size_t count, uint32_t timeout_s)
@@ -42,6 +44,7 @@ link_lease_body(
 	return 0;
 }
 
+/* Bytes of a lease message with so many elements. */
 static uint32_t
 link_lease_size(size_t count)
 {
@@ -81,6 +84,7 @@ link_counters(struct link *link, struct link_request *request, int64_t sandbox)
 	return link_request_send(link, request, MSG_COUNTERS, &body, sizeof(body));
 }
 
+/* Takes a request off the list. False: it was not on it. */
 static bool
 link_unlink(struct link *link, struct link_request *request)
 {

@@ -37,6 +37,7 @@ pktinfo_read(struct msghdr *message, struct addr *ret_dst)
 	return false;
 }
 
+/* Makes the message's one control message. */
 static void
 pktinfo_put(struct msghdr *message, int level, int type, const void *info, size_t len)
 {

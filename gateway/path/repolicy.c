@@ -43,6 +43,7 @@ struct repolicy_context {
 	struct repolicy_ports gone_ports, won_ports;
 };
 
+/* Sends the batch to the keeper and empties it. */
 static void
 repolicy_batch_flush(struct repolicy_batch *batch)
 {
@@ -58,6 +59,7 @@ repolicy_batch_flush(struct repolicy_batch *batch)
 	batch->timeout_s = 0;
 }
 
+/* Adds an element; sends the batch first when it is full. */
 static void
 repolicy_batch_add(struct repolicy_batch *batch, const struct addr *addr, struct proto_port port, uint32_t timeout_s)
 {
@@ -68,6 +70,7 @@ repolicy_batch_add(struct repolicy_batch *batch, const struct addr *addr, struct
 		batch->timeout_s = timeout_s;
 }
 
+/* Is the port among these? */
 static bool
 repolicy_has(const struct proto_port *ports, size_t count, struct proto_port port)
 {
@@ -106,6 +109,7 @@ repolicy_decided(struct repolicy_ports *ports, struct proto_port port)
 	return false;
 }
 
+/* Looks at one live lease: what its name lost and won. False: it lost all, and goes. */
 static bool
 repolicy_lease(const struct lease *lease, void *context)
 {

@@ -22,6 +22,7 @@ struct aggregate_entry {
 /* The key is hashed and compared as bytes. */
 static_assert(sizeof(struct aggregate_key) == 2 * sizeof(struct addr) + 4, "struct aggregate_key must have no padding");
 
+/* The list that the key hashes to. */
 static struct aggregate_entry **
 aggregate_bucket(struct aggregate *aggregate, const struct aggregate_key *key)
 {
@@ -33,6 +34,7 @@ aggregate_bucket(struct aggregate *aggregate, const struct aggregate_key *key)
 	return &aggregate->buckets[hash % AGGREGATE_BUCKETS];
 }
 
+/* The entry of the key, or the class's row without addresses; NULL: none. */
 static struct aggregate_entry *
 aggregate_find(struct aggregate *aggregate, const struct aggregate_key *key, bool rest)
 {
@@ -57,6 +59,7 @@ aggregate_send(struct aggregate *aggregate, struct aggregate_entry *entry, bool 
 	entry->dirty = false;
 }
 
+/* Unlinks and frees an entry. */
 static void
 aggregate_drop(struct aggregate *aggregate, struct aggregate_entry **at)
 {
@@ -68,6 +71,7 @@ aggregate_drop(struct aggregate *aggregate, struct aggregate_entry **at)
 	free(entry);
 }
 
+/* Sends what changed and forgets what was quiet; runs again while anything is left. */
 static void
 aggregate_timer_handler(struct loop_timer *timer)
 {
@@ -94,6 +98,7 @@ aggregate_timer_handler(struct loop_timer *timer)
 		    aggregate->loop, timer, AGGREGATE_FLUSH_MS); /* without memory: the next packet arms it */
 }
 
+/* Adds packets to an entry and arms the timer that sends it. */
 static void
 aggregate_count(struct aggregate *aggregate, struct aggregate_entry *entry, uint64_t packets)
 {
@@ -105,6 +110,7 @@ aggregate_count(struct aggregate *aggregate, struct aggregate_entry *entry, uint
 		(void)loop_timer_set(aggregate->loop, &aggregate->timer, AGGREGATE_FLUSH_MS);
 }
 
+/* Makes an entry with a record of its own and sends it. 0 or -ENOMEM. */
 static int
 aggregate_insert(struct aggregate *aggregate, const struct aggregate_key *key, bool rest,
     const struct record_flow *flow, uint64_t packets)

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Waits for the balance that is due first. */
 static void
 balance_queue_arm(struct balance_queue *queue)
 {
@@ -26,6 +27,7 @@ balance_queue_arm(struct balance_queue *queue)
 	(void)loop_timer_set(queue->loop, &queue->timer, ms > BALANCE_STEP_MS ? ms : BALANCE_STEP_MS);
 }
 
+/* Puts the balance at the queue's end, due in BALANCE_SEND_MS, unless it is queued. */
 static void
 balance_enqueue(struct balance *balance)
 {
@@ -43,6 +45,7 @@ balance_enqueue(struct balance *balance)
 	queue->tail = balance;
 }
 
+/* The counts have changed: they are to be sent. */
 static void
 balance_touch(struct balance *balance)
 {
@@ -50,6 +53,7 @@ balance_touch(struct balance *balance)
 	balance_queue_arm(balance->queue);
 }
 
+/* Takes the balance out of the queue. */
 static void
 balance_unqueue(struct balance *balance)
 {
@@ -66,6 +70,7 @@ balance_unqueue(struct balance *balance)
 	balance->queued = false;
 }
 
+/* Sends the counts as a record of kind RECORD_ACCOUNT. 0 or -ENOBUFS. */
 static int
 balance_tell(struct balance *balance, bool final)
 {
@@ -127,6 +132,7 @@ balance_hold(struct balance *balance)
 	return balance;
 }
 
+/* Warns of each kind of attempt that does not add up. */
 static void
 balance_check(const struct balance *balance)
 {

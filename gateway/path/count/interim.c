@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "gateway/path/gateway.h"
 
+/* Takes an entry out of the queue. */
 static void
 interim_unlink(struct interim_queue *queue, struct interim *interim)
 {
@@ -13,6 +14,7 @@ interim_unlink(struct interim_queue *queue, struct interim *interim)
 	interim->queued = false;
 }
 
+/* Puts an entry at the queue's end, due after one interval. */
 static void
 interim_append(struct interim_queue *queue, struct interim *interim)
 {
@@ -36,6 +38,7 @@ interim_wait(struct interim_queue *queue, int64_t least_ms)
 	(void)loop_timer_set(queue->gateway->loop, &queue->timer, left_ms > least_ms ? left_ms : least_ms);
 }
 
+/* Looks at the entries that are due, and tells those whose count has changed. */
 static void
 interim_timer_handler(struct loop_timer *timer)
 {

@@ -23,6 +23,7 @@ metrics_now(const struct gateway *gateway)
 	return now;
 }
 
+/* Sends the numbers if they have changed; runs again until all records are durable. */
 static void
 metrics_timer_handler(struct loop_timer *timer)
 {

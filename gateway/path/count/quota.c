@@ -65,6 +65,7 @@ static const char *const quota_details[] = {
 };
 static_assert(sizeof(quota_details) / sizeof(quota_details[0]) == LIMIT_KIND_MAX, "one text per kind of limit");
 
+/* The row with this id, by binary search; NULL: none. */
 static struct quota_row *
 quota_find(const struct quota *quota, uint64_t id)
 {
@@ -90,6 +91,7 @@ quota_find_rule(const struct quota *quota, uint64_t id)
 
 /* -- reports ------------------------------------------------------------------------------------------------------- */
 
+/* Tells the keeper every total that it does not know. */
 static void
 quota_report_now(struct quota *quota)
 {
@@ -108,12 +110,14 @@ quota_report_now(struct quota *quota)
 	usage_table_free(&changed);
 }
 
+/* The time to report has come. */
 static void
 quota_report_handler(struct loop_timer *timer)
 {
 	quota_report_now(loop_owner(timer, struct quota, report));
 }
 
+/* Counts bytes not reported, and reports once they are many or old. */
 static void
 quota_report_later(struct quota *quota, uint64_t bytes)
 {
@@ -129,6 +133,7 @@ quota_report_later(struct quota *quota, uint64_t bytes)
 
 /* -- soft limits --------------------------------------------------------------------------------------------------- */
 
+/* Has the value reached the soft limit? */
 static bool
 quota_is_soft(const struct quota_row *row, enum limit_kind kind, uint64_t value)
 {
@@ -154,6 +159,7 @@ quota_soft(struct quota *quota, struct quota_row *row, enum limit_kind kind, uin
 
 /* -- the policy ---------------------------------------------------------------------------------------------------- */
 
+/* Order of rows, by rule, for qsort and bsearch. */
 static int
 quota_compare(const void *a, const void *b)
 {
@@ -220,6 +226,7 @@ quota_rows(const struct quota *quota, bool keep, size_t *ret_count)
 	return rows;
 }
 
+/* Replaces the rows by those of the present policy; keep: and goes on with rules it does not have. */
 static void
 quota_build(struct quota *quota, bool keep)
 {
@@ -381,6 +388,7 @@ quota_row_refuses(struct quota *quota, const struct quota_row *row)
 	return LIMIT_KIND_MAX;
 }
 
+/* The reason that a refusal at this limit has. */
 static enum reason
 quota_reason(enum limit_kind kind)
 {
@@ -465,6 +473,7 @@ quota_close(struct sandbox *sandbox, struct quota_ticket *ticket)
 
 /* -- bytes --------------------------------------------------------------------------------------------------------- */
 
+/* Bytes that may still go that way by this row; UINT64_MAX: any number. */
 static uint64_t
 quota_row_left(const struct quota_row *row, enum quota_way way)
 {
@@ -491,6 +500,7 @@ quota_left(const struct sandbox *sandbox, const struct quota_ticket *ticket, enu
 	return of_rule < left ? of_rule : left;
 }
 
+/* Adds bytes to a row's total and looks at its soft limits. */
 static void
 quota_row_add(struct quota *quota, struct quota_row *row, uint64_t out, uint64_t in)
 {

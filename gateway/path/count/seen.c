@@ -36,6 +36,7 @@ seen_free(struct seen *seen)
 	*seen = (struct seen){0};
 }
 
+/* A keyed hash of the name, never 0. */
 static uint64_t
 seen_hash(const struct name *name)
 {

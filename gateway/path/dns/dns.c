@@ -97,6 +97,7 @@ udp_count_dropped(struct dns_udp *udp)
 	    &udp->server->budget, DNS_OVER_RATE, &asker, dropped, "more at once than the resolver's queue holds");
 }
 
+/* The pause is over: reads again. */
 static void
 udp_rested_handler(struct loop_timer *timer)
 {
@@ -121,6 +122,7 @@ udp_pace(struct dns_udp *udp, int received)
 		loop_source_set(gateway->loop, &udp->source, 0);
 }
 
+/* Takes the datagrams of one round. */
 static void
 udp_handler(struct loop_source *source, uint32_t events)
 {
@@ -134,6 +136,7 @@ udp_handler(struct loop_source *source, uint32_t events)
 	udp_pace(udp, received);
 }
 
+/* Takes fd and watches it. 0 or -errno. */
 static int
 udp_start(struct dns_server *server, struct dns_udp *udp, int fd)
 {

@@ -22,6 +22,7 @@ const struct dns_over_answer dns_budget_answers[] = {
     [DNS_OVER_NO_ROOM] = {VERDICT_FAILED, REASON_AUDIT_UNAVAILABLE, DNS_SERVFAIL, DNS_EDE_NOT_READY},
 };
 
+/* Sends the record of a kind, if it counts anything; keeps the count when there is no room. */
 static void
 budget_record(struct dns_budget *budget, enum dns_over_kind kind)
 {
@@ -58,6 +59,7 @@ budget_record_all(struct dns_budget *budget)
 	return left == 0;
 }
 
+/* Records what was counted; tries again later while the log takes nothing. */
 static void
 budget_timer_handler(struct loop_timer *timer)
 {
@@ -88,12 +90,14 @@ dns_budget_close(struct dns_budget *budget)
 	loop_timer_stop(budget->server->sandbox->gateway->loop, &budget->timer);
 }
 
+/* The smaller one. */
 static int64_t
 budget_min(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
 }
 
+/* Adds to both buckets what the time since the last call is worth. */
 static void
 budget_refill(struct dns_budget *budget)
 {
@@ -133,6 +137,7 @@ dns_budget_over(
 		loop_timer_set(budget->server->sandbox->gateway->loop, &budget->timer, DNS_BUDGET_RECORD_MS);
 }
 
+/* A keyed hash of the name, never 0. */
 static uint32_t
 name_hash(const struct name *name)
 {

@@ -21,6 +21,7 @@
 /* What an address is worth to a guest. */
 enum addr_worth { ADDR_FINE, ADDR_REFUSED, ADDR_UNKNOWN /* the kernel did not say */ };
 
+/* Is the address on the never list, or an IPv4 one where it cannot be? Says so in the detail. */
 static enum addr_worth
 addr_judge_never(struct dns_query *query, const struct addr *addr)
 {
@@ -39,6 +40,7 @@ addr_judge_never(struct dns_query *query, const struct addr *addr)
 	return ADDR_REFUSED;
 }
 
+/* Is the address the host's own, by the kernel's routes? */
 static enum addr_worth
 addr_judge_route(struct dns_query *query, const struct addr *addr)
 {
@@ -126,6 +128,7 @@ lease_admit(struct dns_query *query, const struct lease_ports *ports, const stru
 	return true;
 }
 
+/* Reads the ports that the policy opens and makes room for the elements. 0 or -ENOMEM. */
 static int
 lease_prepare(struct dns_query *query, struct lease_ports *ret_ports)
 {
@@ -185,6 +188,7 @@ lease_timeout_s(const struct dns_query *query)
 	return longest_s + LEASE_GRACE_S;
 }
 
+/* Asks the keeper for the next batch of elements. */
 static void
 lease_send(struct dns_query *query)
 {
@@ -204,6 +208,7 @@ lease_send(struct dns_query *query)
 	query->state = DNS_QUERY_LEASING;
 }
 
+/* The keeper has answered: sends the next batch, or commits after the last one. */
 static void
 lease_handler(struct link_request *request, int status, const void *body)
 {
@@ -291,6 +296,7 @@ service_filter_hints(struct dns_query *query, const struct lease_ports *ports, s
 	*count = kept;
 }
 
+/* Rewrites one record with what may be passed on, or leaves it out and says why. */
 static void
 service_take(struct dns_query *query, const struct dns_bytes *rdata, const struct lease_ports *ports)
 {

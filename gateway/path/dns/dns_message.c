@@ -22,6 +22,7 @@ struct dns_header {
 	uint16_t id, flags, questions, answers, authorities, additionals;
 };
 
+/* Reads the six fields; zeros when the message is shorter. */
 static struct dns_header
 read_header(struct reader *r)
 {
@@ -36,6 +37,7 @@ read_header(struct reader *r)
 	return header;
 }
 
+/* The four bits of the opcode. */
 static uint8_t
 header_opcode(const struct dns_header *header)
 {
@@ -195,6 +197,7 @@ struct dns_rr {
 	struct dns_bytes rdata;
 };
 
+/* Reads one resource record. False when it is malformed. */
 static bool
 read_rr(struct reader *r, struct dns_rr *rr)
 {
@@ -231,6 +234,7 @@ struct dns_survey {
 	uint8_t extended_rcode;
 };
 
+/* The answer breaks a rule: detail says which. */
 static void
 answer_bad(struct dns_answer *answer, const char *detail)
 {
@@ -283,6 +287,7 @@ survey_cname(struct dns_survey *survey, const struct reader *message, const stru
 	return true;
 }
 
+/* Checks every record of a section and collects what the survey wants. False: malformed. */
 static bool
 survey_section(struct dns_survey *survey, struct reader *r, uint16_t count, bool answer, bool additional)
 {
@@ -329,6 +334,7 @@ find_cname(const struct dns_survey *survey, const struct name *owner, bool *ret_
 	return found;
 }
 
+/* Is the name on the chain already? */
 static bool
 chain_holds(const struct dns_chain *chain, const struct name *first, const struct name *name)
 {
@@ -340,6 +346,7 @@ chain_holds(const struct dns_chain *chain, const struct name *first, const struc
 	return false;
 }
 
+/* Where the chain leads so far. */
 static const struct name *
 chain_end(const struct dns_chain *chain, const struct name *first)
 {
@@ -499,6 +506,7 @@ dns_message_write_name(const struct name *name, uint8_t ret_wire[DNS_NAME_WIRE_M
 	return (size_t)name->len + 2;
 }
 
+/* Writes 16 bits; returns where the next bytes go. */
 static uint8_t *
 put_u16(uint8_t *at, uint16_t value)
 {

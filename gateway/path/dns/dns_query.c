@@ -22,6 +22,7 @@
 
 static const char query_no_room[] = "counted while the log was out";
 
+/* Time is up: the resolvers or the keeper did not answer. */
 static void
 query_deadline_handler(struct loop_timer *timer)
 {
@@ -117,6 +118,7 @@ query_restart(struct dns_query *query)
 	query_decide(query);
 }
 
+/* A query on the server's list with its deadline armed. NULL without memory. */
 static struct dns_query *
 query_new(struct dns_server *server, const struct dns_asker *asker, const struct dns_question *question)
 {

@@ -32,6 +32,7 @@ rr_put(struct reply_builder *b, ldns_rr *rr, ldns_rdf_type kind, const void *byt
 	}
 }
 
+/* Appends a 32-bit field to a record. */
 static void
 rr_put_u32(struct reply_builder *b, ldns_rr *rr, uint32_t value)
 {
@@ -61,6 +62,7 @@ rr_make(struct reply_builder *b, const uint8_t *owner, size_t owner_len, uint16_
 	return rr;
 }
 
+/* Adds a record to a section; takes it, also on failure. NULL: it could not be made. */
 static void
 push_own(struct reply_builder *b, ldns_pkt_section section, ldns_rr *rr)
 {
@@ -72,6 +74,7 @@ push_own(struct reply_builder *b, ldns_pkt_section section, ldns_rr *rr)
 	}
 }
 
+/* Repeats the question byte for byte. */
 static void
 put_question(struct reply_builder *b, const struct dns_question *question)
 {
@@ -143,6 +146,7 @@ put_negative(struct reply_builder *b, const struct dns_question *question)
 	push_own(b, LDNS_SECTION_AUTHORITY, rr);
 }
 
+/* Adds the Extended DNS Error with its text. */
 static void
 put_ede(struct reply_builder *b, const struct dns_reply *reply)
 {
@@ -165,6 +169,7 @@ put_ede(struct reply_builder *b, const struct dns_reply *reply)
 	ldns_pkt_set_edns_option_list(b->packet, list);
 }
 
+/* Sets id, flags and code. */
 static void
 put_header(ldns_pkt *packet, const struct dns_reply *reply, bool truncated)
 {

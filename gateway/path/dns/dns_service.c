@@ -21,12 +21,14 @@ enum service_key {
 	SERVICE_HINT6 = 6,
 };
 
+/* Is it a key that may be passed on? */
 static bool
 key_kept(uint16_t key)
 {
 	return key >= SERVICE_ALPN && key <= SERVICE_HINT6 && key != SERVICE_ECH;
 }
 
+/* Reads the list of mandatory keys. NULL, or what is wrong; so do the next ones. */
 static const char *
 read_mandatory(struct dns_service *service, struct reader *value)
 {
@@ -52,6 +54,7 @@ alpn_is_h3(const uint8_t *id, size_t len)
 	return len >= 2 && id[0] == 'h' && id[1] == '3' && (len == 2 || id[2] == '-');
 }
 
+/* Reads the protocols, without h3. */
 static const char *
 read_alpn(struct dns_service *service, struct reader *value)
 {
@@ -72,6 +75,7 @@ read_alpn(struct dns_service *service, struct reader *value)
 	return NULL;
 }
 
+/* Reads addresses of size bytes each. */
 static const char *
 read_hints(struct reader *value, size_t size, struct addr *hints, size_t *ret_count)
 {
@@ -90,6 +94,7 @@ read_hints(struct reader *value, size_t size, struct addr *hints, size_t *ret_co
 	return NULL;
 }
 
+/* Reads the port. */
 static const char *
 read_port(struct dns_service *service, struct reader *value)
 {
@@ -97,6 +102,7 @@ read_port(struct dns_service *service, struct reader *value)
 	return reader_done(value) && service->port != 0 ? NULL : "malformed port";
 }
 
+/* Reads one parameter, or passes over one that is not kept. */
 static const char *
 read_param(struct dns_service *service, uint16_t key, struct reader *value)
 {
@@ -185,6 +191,7 @@ struct service_writer {
 	uint8_t *at;
 };
 
+/* Writes 16 bits. */
 static void
 put_u16(struct service_writer *w, size_t value)
 {
@@ -192,6 +199,7 @@ put_u16(struct service_writer *w, size_t value)
 	*w->at++ = (uint8_t)value;
 }
 
+/* Writes a parameter: key, length, value. */
 static void
 put_param(struct service_writer *w, enum service_key key, const void *value, size_t len)
 {
@@ -201,6 +209,7 @@ put_param(struct service_writer *w, enum service_key key, const void *value, siz
 	w->at += len;
 }
 
+/* Writes a parameter of addresses, unless there are none. */
 static void
 put_hints(struct service_writer *w, enum service_key key, const struct addr *hints, size_t count, size_t size)
 {

@@ -52,18 +52,21 @@ struct dns_conn {
 	size_t out_at, out_len, out_size;
 };
 
+/* The loop that the connection is in. */
 static struct loop *
 conn_loop(const struct dns_conn *conn)
 {
 	return conn->server->sandbox->gateway->loop;
 }
 
+/* Is it closed and waits to be freed? */
 static bool
 conn_closed(const struct dns_conn *conn)
 {
 	return conn->source.fd < 0;
 }
 
+/* Frees the connection at the end of the round. */
 static void
 conn_free_deferred(struct loop_deferred *deferred)
 {
@@ -73,6 +76,7 @@ conn_free_deferred(struct loop_deferred *deferred)
 	free(conn);
 }
 
+/* Closes the connection, at once; its queries go on without a reply. */
 static void
 conn_close(struct dns_conn *conn)
 {
@@ -116,6 +120,7 @@ conn_flush(struct dns_conn *conn)
 	return true;
 }
 
+/* May one more message be taken: are few enough under way and few enough answers unsent? */
 static bool
 conn_may_take(const struct dns_conn *conn)
 {
@@ -201,6 +206,7 @@ conn_read(struct dns_conn *conn)
 	return n > 0;
 }
 
+/* Reads, takes whole messages and sends, a few turns in one round. */
 static void
 conn_handler(struct loop_source *source, uint32_t events)
 {
@@ -220,6 +226,7 @@ conn_handler(struct loop_source *source, uint32_t events)
 		conn_process(conn);
 }
 
+/* Nothing whole came for DNS_TCP_IDLE_MS: closes the connection unless queries are under way. */
 static void
 conn_idle_handler(struct loop_timer *timer)
 {
@@ -272,6 +279,7 @@ conn_query_done(void *peer)
 
 static const struct dns_transport conn_transport = {.reply = conn_reply, .done = conn_query_done};
 
+/* Takes an accepted connection, or closes it. */
 static void
 conn_new(struct dns_server *server, int fd, const struct sockaddr *from)
 {
@@ -322,6 +330,7 @@ conn_refuse(struct dns_server *server, int fd, const struct sockaddr *from)
 	close(fd);
 }
 
+/* Accepts what waits, and pauses when descriptors or memory are short. */
 static void
 listener_handler(struct loop_source *source, uint32_t events)
 {
@@ -350,6 +359,7 @@ listener_handler(struct loop_source *source, uint32_t events)
 	}
 }
 
+/* The pause is over: accepts again. */
 static void
 listener_pause_handler(struct loop_timer *timer)
 {

@@ -81,6 +81,7 @@ channel_set_timer(struct dns_channel *channel)
 		loop_timer_set(loop, &channel->timer, (int64_t)next->tv_sec * 1000 + (next->tv_usec + 999) / 1000);
 }
 
+/* Lets c-ares retry or give up. */
 static void
 channel_timer_handler(struct loop_timer *timer)
 {
@@ -90,6 +91,7 @@ channel_timer_handler(struct loop_timer *timer)
 	channel_set_timer(channel);
 }
 
+/* Lets c-ares read and write its socket. */
 static void
 socket_handler(struct loop_source *source, uint32_t events)
 {
@@ -103,12 +105,14 @@ socket_handler(struct loop_source *source, uint32_t events)
 	channel_set_timer(channel);
 }
 
+/* Frees the source at the end of the round. */
 static void
 socket_free_deferred(struct loop_deferred *deferred)
 {
 	free(loop_owner(deferred, struct dns_socket, deferred));
 }
 
+/* Watches the socket no longer; c-ares closes it. */
 static void
 socket_forget(struct dns_upstream *upstream, struct dns_socket **at)
 {
@@ -209,6 +213,7 @@ channel_open(struct dns_channel *channel, struct dns_upstream *upstream, bool tc
 	return rc;
 }
 
+/* Ends the channel and all of its jobs. */
 static void
 channel_close(struct dns_channel *channel)
 {
@@ -258,6 +263,7 @@ dns_upstream_free(struct dns_upstream *upstream)
 	free(upstream);
 }
 
+/* What c-ares' status means to the requester. */
 static enum dns_upstream_status
 status_of(int ares_status)
 {
@@ -291,12 +297,14 @@ job_finish(struct dns_upstream_job *job, const uint8_t *bytes, size_t len)
 	free(job);
 }
 
+/* Tells the requester of a job that ended inside ares_send, and frees it. */
 static void
 job_finish_deferred(struct loop_deferred *deferred)
 {
 	job_finish(loop_owner(deferred, struct dns_upstream_job, deferred), NULL, 0);
 }
 
+/* Takes the job off its channel, which may be idle then. */
 static void
 job_unlink(struct dns_upstream_job *job)
 {
@@ -372,6 +380,7 @@ channel_has_id(const struct dns_channel *channel, uint16_t id)
 	return false;
 }
 
+/* A job on the channel's list with its query written. NULL without memory. */
 static struct dns_upstream_job *
 job_new(struct dns_channel *channel, struct dns_upstream_request *request, const struct name *name, uint16_t type,
     bool mix_case)

@@ -67,6 +67,7 @@ nflog_read_transport(struct reader *r, bool first, struct nflog_packet *packet)
 	}
 }
 
+/* Reads an IPv4 header and what follows it. */
 static void
 nflog_read_ipv4(struct reader *r, struct nflog_packet *packet)
 {
@@ -112,6 +113,7 @@ nflog_extension(uint8_t next, uint8_t length_field, size_t *ret_len)
 	}
 }
 
+/* Reads an IPv6 header, its extensions, and what follows them. */
 static void
 nflog_read_ipv6(struct reader *r, struct nflog_packet *packet)
 {
@@ -159,6 +161,7 @@ struct nflog_attrs {
 	const struct nlattr *header, *prefix, *payload;
 };
 
+/* Keeps the attributes that are of use, for mnl. */
 static int
 nflog_attr_handler(const struct nlattr *attr, void *data)
 {
@@ -178,6 +181,7 @@ nflog_attr_handler(const struct nlattr *attr, void *data)
 	return MNL_CB_OK;
 }
 
+/* Reads one message of the log. False: it is no packet of ours. */
 static bool
 nflog_read_message(const struct nlmsghdr *message, struct nflog_packet *ret_packet)
 {

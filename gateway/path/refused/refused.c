@@ -113,6 +113,7 @@ refused_flow(const struct refused_log *log, enum tap_counter class)
 	};
 }
 
+/* Does a rule of the sandbox's policy name the UDP port? */
 static bool
 refused_udp_named(const struct sandbox *sandbox, uint16_t port)
 {
@@ -149,6 +150,7 @@ refused_detail(
 	snprintf(flow->detail, sizeof(flow->detail), "%s", text);
 }
 
+/* Begins a row for the packet's kind. 0 or -ENOMEM. */
 static int
 refused_open(
     struct refused_log *log, const struct aggregate_key *key, const struct nflog_packet *packet, enum refused_row row)
@@ -169,6 +171,7 @@ refused_open(
 	return aggregate_open(&log->aggregate, key, &flow, 1);
 }
 
+/* Counts one logged packet in the row of its kind. */
 static void
 refused_packet_handler(const struct nflog_packet *packet, void *context)
 {
@@ -223,6 +226,7 @@ refused_arrived(struct refused_log *log)
 	log->arrived = arrived > log->arrived ? arrived : log->arrived;
 }
 
+/* Reads what the socket still holds, within bounds. */
 static void
 refused_drain(struct refused_log *log)
 {
@@ -230,6 +234,7 @@ refused_drain(struct refused_log *log)
 		;
 }
 
+/* Waits for the next comparison with the counters. */
 static void
 refused_arm(struct refused_log *log)
 {
@@ -237,6 +242,7 @@ refused_arm(struct refused_log *log)
 		(void)loop_timer_set(log->gateway->loop, &log->timer, REFUSED_RECONCILE_MS);
 }
 
+/* Reads the log messages of one round. */
 static void
 refused_source_handler(struct loop_source *source, uint32_t events)
 {
@@ -261,6 +267,7 @@ refused_rebase(struct refused_log *log, const uint64_t totals[TAP_COUNTER_MAX])
 		log->base[i] -= log->sample[i];
 }
 
+/* The keeper has sent the kernel's counters: keeps them for the next comparison. */
 static void
 refused_counters_handler(struct link_request *request, int status, const void *body)
 {
@@ -297,6 +304,7 @@ refused_compare(struct refused_log *log)
 	return agree;
 }
 
+/* Asks the keeper for the counters, unless an answer is awaited. */
 static void
 refused_ask(struct refused_log *log)
 {
@@ -322,6 +330,7 @@ refused_finish(struct refused_log *log)
 	loop_defer(loop, &log->deferred);
 }
 
+/* Compares, and asks again until nothing is new. */
 static void
 refused_timer_handler(struct loop_timer *timer)
 {
@@ -340,6 +349,7 @@ refused_timer_handler(struct loop_timer *timer)
 	refused_arm(log);
 }
 
+/* Frees the log at the end of the round. */
 static void
 refused_free_handler(struct loop_deferred *deferred)
 {

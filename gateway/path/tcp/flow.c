@@ -33,18 +33,21 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* The loop that the flow is in. */
 static struct loop *
 flow_loop(const struct flow *flow)
 {
 	return flow->sandbox->gateway->loop;
 }
 
+/* Frees the flow at the end of the round. */
 static void
 flow_free_handler(struct loop_deferred *deferred)
 {
 	free(loop_owner(deferred, struct flow, deferred));
 }
 
+/* Watches a socket no longer and closes it, by reset or in order. */
 static void
 flow_close_fd(struct flow *flow, struct loop_source *source, int *fd, bool reset)
 {
@@ -234,6 +237,7 @@ flow_establish(struct flow *flow)
 		flow_pump(flow, true, true);
 }
 
+/* The record is durable: payload may pass. */
 static void
 flow_durable_handler(struct recorder_wait *wait)
 {
@@ -340,6 +344,7 @@ flow_socket_error(int fd)
 	return error;
 }
 
+/* Something happened on the guest's socket. */
 static void
 flow_guest_handler(struct loop_source *source, uint32_t events)
 {
@@ -387,6 +392,7 @@ flow_connected(struct flow *flow, int error)
 		flow_end(flow, END_ERROR, VERDICT_FAILED, REASON_INTERNAL_ERROR, true);
 }
 
+/* Something happened on the origin's socket. */
 static void
 flow_origin_handler(struct loop_source *source, uint32_t events)
 {
@@ -411,6 +417,7 @@ flow_origin_handler(struct loop_source *source, uint32_t events)
 	}
 }
 
+/* The time that the state allows is up. */
 static void
 flow_timer_handler(struct loop_timer *timer)
 {

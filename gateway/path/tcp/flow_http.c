@@ -48,6 +48,7 @@ enum flow_http_turn {
 	FLOW_HTTP_OVER,  /* the flow was ended, or is opaque now */
 };
 
+/* What the head said, for a record. */
 static struct flow_said
 flow_http_said(const struct http_head *head)
 {
@@ -64,6 +65,7 @@ flow_http_began_us(const struct flow_http *http)
 	return http->head_us != 0 ? http->head_us : http->read_us;
 }
 
+/* Judges a request by the host that it names. */
 static struct judgement
 flow_http_judge(struct flow *flow, const struct http_head *head)
 {
@@ -75,6 +77,7 @@ flow_http_judge(struct flow *flow, const struct http_head *head)
 	return judge_attempt(flow->sandbox, &ends->dst, IPPROTO_TCP, ends->dport, &claim);
 }
 
+/* Lets the parser go on behind what is ready. */
 static enum http_request_event
 flow_http_next(struct flow *flow, size_t *ret_used)
 {

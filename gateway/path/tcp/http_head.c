@@ -8,6 +8,7 @@
 #define HTTP_LENGTH_DIGITS_MAX 18
 #define HTTP_PORT_DIGITS_MAX 5
 
+/* Notes why the head is refused. Always false. */
 static bool
 http_refuse(struct http_head *head, enum reason reason, const char *detail)
 {
@@ -16,6 +17,7 @@ http_refuse(struct http_head *head, enum reason reason, const char *detail)
 	return false;
 }
 
+/* Likewise for a breach of the syntax. */
 static bool
 http_malformed(struct http_head *head, const char *detail)
 {
@@ -246,6 +248,7 @@ http_head_request_line(struct http_head *head, struct reader line, bool first)
 	return http_head_target(head, target);
 }
 
+/* Reads Host: once, and it must name a host or an address. */
 static bool
 http_head_host(struct http_head *head, struct reader value)
 {
@@ -261,6 +264,7 @@ http_head_host(struct http_head *head, struct reader value)
 	return reason == REASON_ALLOWED || http_refuse(head, reason, head->detail);
 }
 
+/* Reads Content-Length: once, decimal. */
 static bool
 http_head_length(struct http_head *head, struct reader value)
 {
@@ -272,6 +276,7 @@ http_head_length(struct http_head *head, struct reader value)
 	return true;
 }
 
+/* Reads Transfer-Encoding: once, exactly chunked. */
 static bool
 http_head_coding(struct http_head *head, struct reader value)
 {
@@ -281,6 +286,7 @@ http_head_coding(struct http_head *head, struct reader value)
 	return http_is(value, "chunked") || http_malformed(head, "Transfer-Encoding is not exactly chunked");
 }
 
+/* Reads Upgrade: once, exactly websocket. */
 static bool
 http_head_upgrade(struct http_head *head, struct reader value)
 {

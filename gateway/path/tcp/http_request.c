@@ -17,6 +17,7 @@ http_request_init(struct http_request *request, const struct addr *dst, uint16_t
 	*request = (struct http_request){.state = HTTP_STATE_HEAD, .dst = *dst, .port = port, .first = true};
 }
 
+/* Ends the parsing for good, with a reason. */
 static enum http_request_event
 http_request_reject(struct http_request *request, enum reason reason, const char *detail)
 {
@@ -27,6 +28,7 @@ http_request_reject(struct http_request *request, enum reason reason, const char
 	return HTTP_REQUEST_REJECTED;
 }
 
+/* Likewise for a breach of the syntax. */
 static enum http_request_event
 http_request_malformed(struct http_request *request, const char *detail)
 {
@@ -131,6 +133,7 @@ http_request_scan(struct http_request *request, const uint8_t *bytes, size_t len
 	return event;
 }
 
+/* Value of a hexadecimal digit; 16 for another byte. */
 static uint8_t
 http_request_digit(uint8_t byte)
 {
@@ -177,6 +180,7 @@ http_request_chunk_size(struct http_request *request, const uint8_t *bytes, size
 	return HTTP_REQUEST_BODY;
 }
 
+/* Reads the CRLF behind a chunk's data. */
 static enum http_request_event
 http_request_chunk_end(struct http_request *request, const uint8_t *bytes, size_t len, size_t *ret_used)
 {
@@ -199,6 +203,7 @@ http_request_next_head(struct http_request *request)
 	http_request_lines(request, HTTP_STATE_HEAD);
 }
 
+/* Passes body bytes on, as many as belong to this body or chunk. */
 static enum http_request_event
 http_request_data(struct http_request *request, size_t len, size_t *ret_used)
 {

@@ -44,6 +44,7 @@ ja4_list_add(struct ja4_list *list, uint16_t value)
 	return true;
 }
 
+/* Reads 16-bit values without GREASE. False: too many. */
 static bool
 ja4_list_read(struct ja4_list *list, struct reader wire)
 {
@@ -54,6 +55,7 @@ ja4_list_read(struct ja4_list *list, struct reader wire)
 	return true;
 }
 
+/* Order of values, for qsort. */
 static int
 ja4_compare(const void *left, const void *right)
 {
@@ -62,6 +64,7 @@ ja4_compare(const void *left, const void *right)
 	return (*a > *b) - (*a < *b);
 }
 
+/* Sorts the values. */
 static void
 ja4_list_sort(struct ja4_list *list)
 {
@@ -102,6 +105,7 @@ ja4_hash(const struct ja4_text *text, char ret_hash[JA4_HASH_LEN + 1])
 	return true;
 }
 
+/* Two characters for a TLS version. */
 static const char *
 ja4_version(uint16_t version)
 {
@@ -121,6 +125,7 @@ ja4_version(uint16_t version)
 	}
 }
 
+/* Is the byte a letter or digit of ASCII? */
 static bool
 ja4_is_alphanumeric(uint8_t byte)
 {
@@ -141,6 +146,7 @@ ja4_alpn(struct reader protocol, char ret_pair[3])
 		snprintf(ret_pair, 3, "%x%x", first >> 4, last & 0xf);
 }
 
+/* A count as it is printed: at most 99. */
 static unsigned int
 ja4_count(size_t count)
 {

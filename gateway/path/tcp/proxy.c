@@ -47,6 +47,7 @@ struct proxy {
 /* Shared by all sandboxes of the process. */
 static int proxy_reserve_fd = -1;
 
+/* Makes the descriptor in reserve, unless it is there. */
 static void
 proxy_reserve_take(void)
 {
@@ -54,6 +55,7 @@ proxy_reserve_take(void)
 		proxy_reserve_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
 }
 
+/* Stops accepting for PROXY_REST_MS. */
 static void
 proxy_rest(struct proxy_listener *listener)
 {
@@ -63,6 +65,7 @@ proxy_rest(struct proxy_listener *listener)
 		(void)loop_source_set(loop, &listener->source, 0);
 }
 
+/* The rest is over: accepts again. */
 static void
 proxy_rest_handler(struct loop_timer *timer)
 {
@@ -90,6 +93,7 @@ proxy_ends(int fd, const struct sockaddr_storage *peer, struct attempt_ends *ret
 	return true;
 }
 
+/* Records a refusal by a limit or a fault of ours, and resets the guest. */
 static void
 proxy_turn_away(struct proxy *proxy, int fd, const struct attempt_ends *ends, enum verdict verdict, enum reason reason,
     const char *detail)
@@ -125,6 +129,7 @@ proxy_mode(uint16_t port)
 	return &flow_raw_mode;
 }
 
+/* Checks the limits of an accepted connection and begins it, or turns it away. */
 static void
 proxy_take(struct proxy *proxy, int fd, const struct sockaddr_storage *peer)
 {
@@ -179,6 +184,7 @@ proxy_exhausted(struct proxy_listener *listener)
 	proxy_rest(listener);
 }
 
+/* Accepts the connections of one round. */
 static void
 proxy_accept_handler(struct loop_source *source, uint32_t events)
 {
@@ -208,6 +214,7 @@ proxy_accept_handler(struct loop_source *source, uint32_t events)
 	}
 }
 
+/* Watches a listener; fd < 0: the family is not there. 0 or -errno. */
 static int
 proxy_listen(struct proxy *proxy, struct proxy_listener *listener, int fd)
 {

@@ -42,6 +42,7 @@ relay_prefix_own(struct relay_way *way, uint8_t *bytes, size_t len)
 	way->prefix_at = 0;
 }
 
+/* Gets a pipe, from the pool or a new one. False: none can be had. */
 static bool
 relay_borrow(struct relay_way *way)
 {
@@ -102,6 +103,7 @@ relay_pool_drain(void)
 	}
 }
 
+/* Ends a turn with this status; a pipe without bytes goes back. */
 static enum relay_status
 relay_rest(struct relay_way *way, enum relay_status status)
 {
@@ -110,6 +112,7 @@ relay_rest(struct relay_way *way, enum relay_status status)
 	return way->status = status;
 }
 
+/* Ends the direction: this side failed. */
 static enum relay_status
 relay_fail(struct relay_way *way, enum relay_status side, int sys_errno)
 {
@@ -124,6 +127,7 @@ relay_within(const struct relay_way *way, size_t len)
 	return len < way->budget ? len : (size_t)way->budget;
 }
 
+/* Counts bytes that the sink took. */
 static void
 relay_given(struct relay_way *way, size_t len)
 {

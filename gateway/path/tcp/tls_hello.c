@@ -62,6 +62,7 @@ static const uint8_t tls_hello_sample[] = {0x16, 3, 1, 0, 62, 1, 0, 0, 58, 3, 3,
     12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 0, 0, 2, 0xc0, 0x2f, 1, 0, 0, 15, 0,
     0, 0, 11, 0, 9, 0, 0, 6, 'a', '.', 't', 'e', 's', 't'};
 
+/* Did both parsers find the same bytes, or both none? */
 static bool
 tls_hello_same(const struct tls_hello_extension *ours, bool theirs_found, const uint8_t *bytes, size_t len)
 {
@@ -70,6 +71,7 @@ tls_hello_same(const struct tls_hello_extension *ours, bool theirs_found, const 
 	return ours->len == len && (len == 0 || memcmp(ours->bytes, bytes, len) == 0);
 }
 
+/* Likewise for an extension. */
 static bool
 tls_hello_same_extension(SSL *ssl, unsigned int type, const struct tls_hello_extension *ours)
 {
@@ -154,6 +156,7 @@ tls_hello_teardown(void)
 	tls_hello_context = NULL;
 }
 
+/* Notes why the hello is refused; returns status. */
 static enum tls_hello_status
 tls_hello_refuse(struct tls_hello *hello, enum tls_hello_status status, const char *detail)
 {
@@ -185,6 +188,7 @@ tls_hello_confirm(struct tls_hello_walk *walk, const uint8_t *bytes, size_t len)
 	return asked && walk->agreed;
 }
 
+/* Takes the next len bytes; bytes is NULL when there are fewer. */
 static struct tls_hello_extension
 tls_hello_take(struct reader *r, size_t len)
 {
@@ -193,6 +197,7 @@ tls_hello_take(struct reader *r, size_t len)
 	return taken;
 }
 
+/* Notes an extension's type, and its bytes where they are of use. */
 static void
 tls_hello_keep_extension(struct tls_hello_walk *walk, uint16_t type, struct tls_hello_extension extension)
 {

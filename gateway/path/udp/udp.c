@@ -23,6 +23,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+/* Hands a datagram of the guest to its flow, or opens one. */
 static void
 udp_intake(struct udp_socket *guest, const struct attempt_ends *key, const struct sockaddr_storage *peer,
     socklen_t peer_len, struct udp_datagram datagram)
@@ -72,6 +73,7 @@ udp_receive(struct udp_socket *guest)
 	return true;
 }
 
+/* Takes the datagrams of one round. */
 static void
 udp_guest_handler(struct loop_source *source, uint32_t events)
 {
@@ -82,12 +84,14 @@ udp_guest_handler(struct loop_source *source, uint32_t events)
 		;
 }
 
+/* Frees the relay at the end of the round. */
 static void
 udp_relay_free_handler(struct loop_deferred *deferred)
 {
 	free(loop_owner(deferred, struct udp_relay, deferred));
 }
 
+/* Frees the port at the end of the round. */
 static void
 udp_port_free_handler(struct loop_deferred *deferred)
 {
@@ -131,6 +135,7 @@ udp_port_close(struct udp_port *port)
 	loop_defer(relay->loop, &port->deferred);
 }
 
+/* The port with this number; NULL: none. */
 static struct udp_port *
 udp_port_find(const struct udp_relay *relay, uint16_t number)
 {

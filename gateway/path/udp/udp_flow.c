@@ -26,6 +26,7 @@ struct udp_held {
 	uint8_t bytes[];
 };
 
+/* The list that the ends hash to. */
 static size_t
 udp_bucket(const struct attempt_ends *key)
 {
@@ -47,12 +48,14 @@ udp_flow_find(struct udp_relay *relay, const struct attempt_ends *key)
 	return flow;
 }
 
+/* Frees the flow at the end of the round. */
 static void
 udp_flow_free_handler(struct loop_deferred *deferred)
 {
 	free(loop_owner(deferred, struct udp_flow, deferred));
 }
 
+/* Frees the datagrams that are held. */
 static void
 udp_held_drop(struct udp_flow *flow)
 {
@@ -66,6 +69,7 @@ udp_held_drop(struct udp_flow *flow)
 	flow->held_count = flow->held_bytes = 0;
 }
 
+/* Holds a datagram, unless there is no room for it. */
 static void
 udp_held_add(struct udp_flow *flow, struct udp_datagram datagram)
 {
@@ -144,6 +148,7 @@ udp_flow_affords(struct udp_flow *flow, size_t len, enum quota_way way)
 	return false;
 }
 
+/* Counts the bytes so far against the quota. */
 static void
 udp_flow_count(struct udp_flow *flow)
 {
@@ -230,6 +235,7 @@ udp_flow_receive(struct udp_flow *flow)
 	return true;
 }
 
+/* Passes on the answers of one round. */
 static void
 udp_flow_source_handler(struct loop_source *source, uint32_t events)
 {
@@ -257,6 +263,7 @@ udp_flow_keep_open(const struct udp_flow *flow)
 	(void)link_lease_add(&sandbox->gateway->link, NULL, sandbox->id, &element, 1, UDP_KEEP_S);
 }
 
+/* Ends a flow that was quiet too long, or waits on. */
 static void
 udp_flow_timer_handler(struct loop_timer *timer)
 {
