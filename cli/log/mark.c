@@ -43,31 +43,24 @@ mark_read_line(char line[MARK_LINE_MAX], struct error *err)
 	return c != EOF || len > 0;
 }
 
-/* Each line is a mark, sent as it comes; empty lines are skipped. Stops at the first that is refused. */
 static int
-mark_send_lines(const struct command *command, struct error *err)
+mark_run(const struct command *command, struct error *err)
 {
 	char line[MARK_LINE_MAX];
 	size_t number = 1;
 	int rc;
 
+	if (client_check_name(command->operands.items[0], err) < 0)
+		return -1;
+	if (strcmp(command->operands.items[1], "-") != 0)
+		return mark_send(command, command->operands.items[1], err);
+	/* Each line is a mark, sent as it comes; empty lines are skipped. Stops at the first that is refused. */
 	for (; (rc = mark_read_line(line, err)) > 0; number++) {
-		if (line[0] != '\0' && mark_send(command, line, err) < 0) {
-			rc = -1;
-			break;
-		}
+		if (line[0] != '\0' && mark_send(command, line, err) < 0)
+			return error_prefix(err, "line %zu", number);
 		fflush(stdout);
 	}
 	return rc == 0 ? 0 : error_prefix(err, "line %zu", number);
-}
-
-static int
-mark_run(const struct command *command, struct error *err)
-{
-	if (client_check_name(command->operands.items[0], err) < 0)
-		return -1;
-	return strcmp(command->operands.items[1], "-") == 0 ? mark_send_lines(command, err)
-							    : mark_send(command, command->operands.items[1], err);
 }
 
 const struct command_row mark_command = {

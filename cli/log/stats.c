@@ -53,67 +53,41 @@ stats_verdicts_json(const int64_t counts[VERDICT_MAX])
 }
 
 static json_t *
-stats_reasons_json(const struct stats *stats)
+stats_json(int64_t since_us, const struct stats *stats)
 {
-	json_t *array = json_array();
+	json_t *reasons = json_array(), *domains = json_array(), *series = json_array();
+	char text[sizeof(stats->domains[0].domain) * 4], time[40];
 
 	for (unsigned int i = 0; i < REASON_MAX; i++)
 		if (stats->connection_reasons[i] != 0 || stats->query_reasons[i] != 0)
-			json_array_append_new(array,
+			json_array_append_new(reasons,
 			    json_pack("{s:s, s:I, s:I}", "reason", reason_text(i), "connections",
 				(json_int_t)stats->connection_reasons[i], "queries",
 				(json_int_t)stats->query_reasons[i]));
-	return array;
-}
-
-static json_t *
-stats_domains_json(const struct stats *stats)
-{
-	json_t *array = json_array();
-	char text[sizeof(stats->domains[0].domain) * 4];
-
 	for (size_t i = 0; i < stats->domain_count; i++) {
 		const struct stats_domain *domain = &stats->domains[i];
 
 		escape_terminal(domain->domain, strlen(domain->domain), text, sizeof(text));
-		json_array_append_new(array,
+		json_array_append_new(domains,
 		    json_pack("{s:s, s:I, s:I, s:I, s:f, s:I}", "domain", text, "queries", (json_int_t)domain->queries,
 			"denied", (json_int_t)domain->denied, "names", (json_int_t)domain->names, "entropy",
 			domain->entropy, "longest", (json_int_t)domain->longest));
 	}
-	return array;
-}
-
-static json_t *
-stats_series_json(const struct stats *stats)
-{
-	json_t *array = json_array();
-	char time[40];
-
 	for (size_t i = 0; i < stats->step_count; i++) {
 		const struct stats_step *step = &stats->steps[i];
 
-		json_array_append_new(array,
+		json_array_append_new(series,
 		    json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "time", render_time_utc(step->ts_us, time),
 			"connections", (json_int_t)step->connections, "queries", (json_int_t)step->queries, "denied",
 			(json_int_t)step->denied, "bytes_out", (json_int_t)step->bytes_out, "bytes_in",
 			(json_int_t)step->bytes_in));
 	}
-	return array;
-}
-
-static json_t *
-stats_json(int64_t since_us, const struct stats *stats)
-{
-	char since[40];
-
 	return json_pack("{s:s, s:o, s:o, s:I, s:o, s:I, s:I, s:I, s:I, s:o, s:I, s:o}", "since",
-	    render_time_utc(since_us, since), "connections", stats_verdicts_json(stats->connections), "queries",
-	    stats_verdicts_json(stats->queries), "events", (json_int_t)stats->events, "reasons",
-	    stats_reasons_json(stats), "bytes_out", (json_int_t)stats->bytes_out, "bytes_in",
-	    (json_int_t)stats->bytes_in, "names", (json_int_t)stats->names, "first_seen_names",
-	    (json_int_t)stats->first_seen, "domains", stats_domains_json(stats), "step_s",
-	    (json_int_t)(stats->step_us / 1000000), "series", stats_series_json(stats));
+	    render_time_utc(since_us, time), "connections", stats_verdicts_json(stats->connections), "queries",
+	    stats_verdicts_json(stats->queries), "events", (json_int_t)stats->events, "reasons", reasons, "bytes_out",
+	    (json_int_t)stats->bytes_out, "bytes_in", (json_int_t)stats->bytes_in, "names", (json_int_t)stats->names,
+	    "first_seen_names", (json_int_t)stats->first_seen, "domains", domains, "step_s",
+	    (json_int_t)(stats->step_us / 1000000), "series", series);
 }
 
 static void

@@ -55,30 +55,24 @@ top_text(struct query_text text, char ret_text[TOP_TEXT_MAX])
 }
 
 static void
-top_take_json(const struct top_output *output, const struct stats_row *row)
-{
-	char text[TOP_TEXT_MAX], time[40];
-	json_t *object = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "key", top_text(row->key, text), "connections",
-	    (json_int_t)row->connections, "queries", (json_int_t)row->queries, "denied", (json_int_t)row->denied,
-	    "bytes_out", (json_int_t)row->bytes_out, "bytes_in", (json_int_t)row->bytes_in);
-
-	if (row->id.set)
-		json_object_set_new(object, "sandbox_id", json_integer(row->id.value));
-	if (row->label.len > 0)
-		json_object_set_new(object, "as_org", json_string(top_text(row->label, text)));
-	json_object_set_new(object, "first", json_string(render_time_utc(row->first_us, time)));
-	json_object_set_new(object, "last", json_string(render_time_utc(row->last_us, time)));
-	json_array_append_new(output->rows, object);
-}
-
-static void
 top_take(const struct stats_row *row, void *context)
 {
 	struct top_output *output = context;
-	char bytes[32];
+	char bytes[32], text[TOP_TEXT_MAX], time[40];
+	json_t *object;
 
 	if (output->rows != NULL) {
-		top_take_json(output, row);
+		object = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "key", top_text(row->key, text), "connections",
+		    (json_int_t)row->connections, "queries", (json_int_t)row->queries, "denied",
+		    (json_int_t)row->denied, "bytes_out", (json_int_t)row->bytes_out, "bytes_in",
+		    (json_int_t)row->bytes_in);
+		if (row->id.set)
+			json_object_set_new(object, "sandbox_id", json_integer(row->id.value));
+		if (row->label.len > 0)
+			json_object_set_new(object, "as_org", json_string(top_text(row->label, text)));
+		json_object_set_new(object, "first", json_string(render_time_utc(row->first_us, time)));
+		json_object_set_new(object, "last", json_string(render_time_utc(row->last_us, time)));
+		json_array_append_new(output->rows, object);
 		return;
 	}
 	table_add_number(&output->table, row->connections);

@@ -35,19 +35,6 @@ diff_add_settings(json_t *lines, const struct snapshot *snapshot)
 	}
 }
 
-static void
-diff_add_rules(json_t *lines, const struct snapshot *snapshot)
-{
-	char text[TERMS_LINE_MAX];
-	struct terms terms;
-
-	for (uint32_t i = 0; i < snapshot_rule_count(snapshot); i++) {
-		terms_of_rule(snapshot, i, &terms);
-		diff_add(lines, terms_format_rule(snapshot_rule_text(snapshot, i), &terms, text),
-		    snapshot_rule_origin(snapshot, i));
-	}
-}
-
 /* What the sandbox's own text says, or in force when it cannot be read here (its presets are elsewhere). */
 static void
 diff_add_sandbox_settings(json_t *lines, const json_t *sandbox)
@@ -102,6 +89,8 @@ static json_t *
 diff_side(const char *what, int64_t applied_us, struct error *err)
 {
 	struct snapshot *snapshot;
+	char text[TERMS_LINE_MAX];
+	struct terms terms;
 	json_t *lines;
 
 	if (strcmp(what, "-") != 0 && access(what, F_OK) < 0 && strchr(what, '/') == NULL)
@@ -111,7 +100,11 @@ diff_side(const char *what, int64_t applied_us, struct error *err)
 		return NULL;
 	lines = json_object();
 	diff_add_settings(lines, snapshot);
-	diff_add_rules(lines, snapshot);
+	for (uint32_t i = 0; i < snapshot_rule_count(snapshot); i++) {
+		terms_of_rule(snapshot, i, &terms);
+		diff_add(lines, terms_format_rule(snapshot_rule_text(snapshot, i), &terms, text),
+		    snapshot_rule_origin(snapshot, i));
+	}
 	snapshot_free(snapshot);
 	return lines;
 }

@@ -28,32 +28,28 @@ struct suggest_list {
 	size_t count, size;
 };
 
-/* Ports 80 and 443 alone, or none (only questions), become a rule without ports. */
-static void
-suggest_normalize(struct suggest_ports *ports)
-{
-	for (size_t i = 0; i < ports->tcp_count; i++)
-		if (ports->tcp[i] != PORT_HTTP && ports->tcp[i] != PORT_HTTPS)
-			return;
-	if (ports->tcp_count == 0 && ports->udp_count > 0)
-		return;
-	memset(ports->tcp, 0, sizeof(ports->tcp));
-	ports->tcp_count = 0;
-	ports->standard = 1;
-}
-
+/* Copies a target. Ports 80 and 443 alone, or none (only questions), become a rule without ports. */
 static void
 suggest_collect(const void *node, VISIT visit, void *context)
 {
 	struct suggest_list *list = context;
 	struct suggest_target *item;
+	struct suggest_ports *ports;
+	bool standard;
 
 	if ((visit != postorder && visit != leaf) || list->count == list->size)
 		return;
 	item = &list->items[list->count++];
 	*item = **(const struct suggest_target *const *)node;
-	if (item->named)
-		suggest_normalize(&item->ports);
+	ports = &item->ports;
+	standard = item->named && (ports->tcp_count > 0 || ports->udp_count == 0);
+	for (size_t i = 0; i < ports->tcp_count; i++)
+		standard = standard && (ports->tcp[i] == PORT_HTTP || ports->tcp[i] == PORT_HTTPS);
+	if (!standard)
+		return;
+	memset(ports->tcp, 0, sizeof(ports->tcp));
+	ports->tcp_count = 0;
+	ports->standard = 1;
 }
 
 static const char *

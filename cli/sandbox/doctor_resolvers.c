@@ -87,37 +87,35 @@ doctor_resolv_conf(struct doctor *doctor)
 	return resolvers;
 }
 
-static size_t
-doctor_count_answering(const json_t *resolvers, bool *ret_answers)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < json_array_size(resolvers) && i < DOCTOR_RESOLVERS_MAX; i++) {
-		struct addr addr;
-		uint16_t port;
-
-		ret_answers[i] = doctor_parse_resolver(json_string_value(json_array_get(resolvers, i)), &addr, &port) &&
-		    doctor_resolvers_answers(&addr, port, DOCTOR_RESOLVER_MS);
-		count += ret_answers[i];
-	}
-	return count;
-}
-
 void
 doctor_resolvers_check(struct doctor *doctor)
 {
-	json_t *resolvers = doctor->resolvers != NULL ? json_incref(doctor->resolvers) : doctor_resolv_conf(doctor);
+	json_t *resolvers = doctor->resolvers != NULL ? json_incref(doctor->resolvers) : doctor_resolv_conf(doctor),
+	       *one;
 	bool answers[DOCTOR_RESOLVERS_MAX] = {false};
-	size_t count = doctor_count_answering(resolvers, answers);
+	enum doctor_level silent = DOCTOR_FAIL;
+	struct addr addr;
+	uint16_t port;
+	size_t i;
 
-	for (size_t i = 0; i < json_array_size(resolvers) && i < DOCTOR_RESOLVERS_MAX; i++) {
-		const char *text = json_string_value(json_array_get(resolvers, i));
-
+	json_array_foreach(resolvers, i, one)
+	{
+		if (i == DOCTOR_RESOLVERS_MAX)
+			break;
+		answers[i] = doctor_parse_resolver(json_string_value(one), &addr, &port) &&
+		    doctor_resolvers_answers(&addr, port, DOCTOR_RESOLVER_MS);
 		if (answers[i])
-			doctor_check_add(doctor, DOCTOR_OK, "resolvers", NULL, "%s answers", text);
+			silent = DOCTOR_WARN; /* the others will do */
+	}
+	json_array_foreach(resolvers, i, one)
+	{
+		if (i == DOCTOR_RESOLVERS_MAX)
+			break;
+		if (answers[i])
+			doctor_check_add(doctor, DOCTOR_OK, "resolvers", NULL, "%s answers", json_string_value(one));
 		else
-			doctor_check_add(doctor, count > 0 ? DOCTOR_WARN : DOCTOR_FAIL, "resolvers", DOCTOR_REMEDY,
-			    "%s does not answer within %d s", text, DOCTOR_RESOLVER_MS / 1000);
+			doctor_check_add(doctor, silent, "resolvers", DOCTOR_REMEDY, "%s does not answer within %d s",
+			    json_string_value(one), DOCTOR_RESOLVER_MS / 1000);
 	}
 	json_decref(resolvers);
 }

@@ -88,25 +88,6 @@ run_start_child(char **argv, const json_t *status, struct run_child *ret_child, 
 	return 0;
 }
 
-/* Takes the request. */
-static int
-run_attach(json_t *request_own, const struct run_child *child, struct error *err)
-{
-	json_t *answer;
-
-	snprintf(run.own_name, sizeof(run.own_name), "run-%d", child->pid);
-	if (run.name == NULL)
-		run.name = run.own_name;
-	json_object_set_new(request_own, "name", json_string(run.name));
-	json_object_set_new(request_own, "kind", json_string("netns"));
-	json_object_set_new(request_own, "pid", json_integer(child->pid));
-	if (client_request("POST", "/v1/sandboxes", request_own, &answer, err) < 0)
-		return -1;
-	run.id = command_number(answer, "id");
-	json_decref(answer);
-	return 0;
-}
-
 struct run_summary {
 	bool denied; /* this pass prints what was refused */
 	int lines;
@@ -179,7 +160,8 @@ run_summary(void)
 	fprintf(stderr, "postern: all of it: postern log %s\n", run.name);
 }
 
-/* Makes the sandbox and lets the command run in it: the command's status, or -1 when it did not run. */
+/* Makes the sandbox and lets the command run in it: the command's status, or -1 when it did not run. Takes the
+ * request. */
 static int
 run_in_sandbox(json_t *request_own, char **argv, struct error *err)
 {
@@ -194,10 +176,18 @@ run_in_sandbox(json_t *request_own, char **argv, struct error *err)
 		json_decref(request_own);
 		return -1;
 	}
-	if (run_attach(request_own, &child, err) < 0) {
+	snprintf(run.own_name, sizeof(run.own_name), "run-%d", child.pid);
+	if (run.name == NULL)
+		run.name = run.own_name;
+	json_object_set_new(request_own, "name", json_string(run.name));
+	json_object_set_new(request_own, "kind", json_string("netns"));
+	json_object_set_new(request_own, "pid", json_integer(child.pid));
+	if (client_request("POST", "/v1/sandboxes", request_own, &answer, err) < 0) {
 		run_child_cancel(&child);
 		return -1;
 	}
+	run.id = command_number(answer, "id");
+	json_decref(answer);
 	run_child_go(&child);
 	rc = run_child_wait(&child);
 	if (client_sandbox("DELETE", run.name, "", NULL, &answer, err) < 0)

@@ -48,52 +48,49 @@ run_fail(int ready_fd, const char *what)
 }
 
 static void
-run_own_userns(int ready_fd)
+run_userns(const struct run_child_config *config, int ready_fd)
 {
 	const char *what;
-	int rc = userns_enter(0, geteuid(), getegid(), &what);
-
-	errno = -rc;
-	if (rc < 0)
-		run_fail(ready_fd, what);
-}
-
-static void
-run_keeper_userns(pid_t keeper_pid, int ready_fd)
-{
 	char path[64];
-	int fd;
+	int fd, rc;
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/user", keeper_pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || setns(fd, CLONE_NEWUSER) < 0)
-		run_fail(ready_fd, "the daemon's user namespace");
-	close(fd);
+	switch (config->userns) {
+	case RUN_USERNS_NONE:
+		break;
+	case RUN_USERNS_OWN:
+		rc = userns_enter(0, geteuid(), getegid(), &what);
+		errno = -rc;
+		if (rc < 0)
+			run_fail(ready_fd, what);
+		break;
+	case RUN_USERNS_KEEPER:
+		snprintf(path, sizeof(path), "/proc/%d/ns/user", config->keeper_pid);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd < 0 || setns(fd, CLONE_NEWUSER) < 0)
+			run_fail(ready_fd, "the daemon's user namespace");
+		close(fd);
+		break;
+	}
 }
 
-/* Mounts a file with the sandbox's resolvers over the target of /etc/resolv.conf. */
+/* Mounts a file with the sandbox's resolvers over the target of /etc/resolv.conf, and hides the daemons' directories. */
 static void
-run_resolv_conf(const struct run_child_config *config, int ready_fd)
+run_mounts(const struct run_child_config *config, int ready_fd)
 {
 	char temp[] = "/tmp/postern-resolv.XXXXXX", text[256], target[PATH_MAX];
-	int fd = mkstemp(temp);
 	int n =
 	    snprintf(text, sizeof(text), "# postern run\nnameserver %s\nnameserver %s\n", config->dns4, config->dns6);
+	int fd;
 
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		run_fail(ready_fd, "mount namespace");
+	fd = mkstemp(temp);
 	if (fd < 0 || write(fd, text, (size_t)n) != n || fchmod(fd, 0644) < 0)
 		run_fail(ready_fd, temp);
 	close(fd);
 	if (realpath("/etc/resolv.conf", target) == NULL || mount(temp, target, NULL, MS_BIND, NULL) < 0)
 		run_fail(ready_fd, "/etc/resolv.conf");
 	unlink(temp);
-}
-
-static void
-run_mounts(const struct run_child_config *config, int ready_fd)
-{
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		run_fail(ready_fd, "mount namespace");
-	run_resolv_conf(config, ready_fd);
 	for (size_t i = 0; i < RUN_CHILD_HIDE; i++)
 		if (config->hide[i] != NULL && access(config->hide[i], F_OK) == 0 &&
 		    mount("none", config->hide[i], "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,mode=0555") < 0)
@@ -195,10 +192,7 @@ run_child(const struct run_child_config *config, int ready_fd, int go_fd)
 	char byte;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (config->userns == RUN_USERNS_OWN)
-		run_own_userns(ready_fd);
-	if (config->userns == RUN_USERNS_KEEPER)
-		run_keeper_userns(config->keeper_pid, ready_fd);
+	run_userns(config, ready_fd);
 	if (unshare(CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID) < 0)
 		run_fail(ready_fd, "network, mount and process namespaces");
 	run_mounts(config, ready_fd);

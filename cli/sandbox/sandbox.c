@@ -90,20 +90,6 @@ list_print(const json_t *sandboxes, bool wide)
 	table_print(&table, stdout, "");
 }
 
-/* Removes the sandboxes that lack one of the labels. */
-static void
-list_filter(json_t *sandboxes, const struct args_list *labels)
-{
-	for (size_t i = json_array_size(sandboxes); i-- > 0;) {
-		for (size_t j = 0; j < labels->count; j++) {
-			if (label_matches(json_array_get(sandboxes, i), labels->items[j]))
-				continue;
-			json_array_remove(sandboxes, i);
-			break;
-		}
-	}
-}
-
 static struct {
 	struct args_list labels;
 	const char *output;
@@ -127,7 +113,15 @@ list_run(const struct command *command, struct error *err)
 	if (client_request("GET", "/v1/sandboxes", NULL, &answer, err) < 0)
 		return -1;
 	sandboxes = json_object_get(answer, "sandboxes");
-	list_filter(sandboxes, &list.labels);
+	for (size_t i = json_array_size(sandboxes); i-- > 0;) {
+		size_t label = 0;
+
+		while (
+		    label < list.labels.count && label_matches(json_array_get(sandboxes, i), list.labels.items[label]))
+			label++;
+		if (label < list.labels.count)
+			json_array_remove(sandboxes, i);
+	}
 	if (json)
 		command_print_json(answer);
 	else if (json_array_size(sandboxes) > 0)
