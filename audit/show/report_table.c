@@ -54,80 +54,85 @@ static const struct report_table tables_before_policy[] = {
     {"steps", "Steps of the agent",
      "What the agent said it was doing (postern mark), and what went on until it said the next thing.",
      "The agent marked no steps.", false,
-     "WITH steps AS (SELECT ts, id, row_number() OVER (ORDER BY ts, id) AS n, "
-     "CASE WHEN json_valid(detail) THEN detail ->> '$.text' END AS words, "
-     "coalesce(lead(ts) OVER (ORDER BY ts, id), :until) AS next FROM events e WHERE " WITHIN("e") " AND e.kind = 14) "
-     "SELECT n, ts, words, "
-     "(SELECT count(*) FROM connections c WHERE " STEP("c") " AND c.verdict = 0), "
-     "(SELECT coalesce(sum_capped(c.count), 0) FROM connections c WHERE " STEP("c") " AND c.verdict <> 0) + "
-     "(SELECT coalesce(sum_capped(d.count), 0) FROM dns d WHERE " STEP("d") " AND d.verdict <> 0), "
-     "(SELECT sum_capped(c.bytes_out) FROM connections c WHERE " STEP("c") "), "
-     "(SELECT group_concat(x, ', ') FROM (SELECT DISTINCT coalesce(c.name, c.dst) AS x FROM connections c WHERE " STEP("c")
-     " AND c.verdict = 0 LIMIT 12)), "
-     "(SELECT group_concat(x, ', ') FROM (SELECT DISTINCT coalesce(c.name, c.dst) AS x FROM connections c WHERE " STEP("c")
-     " AND c.verdict <> 0 UNION SELECT DISTINCT d.qname FROM dns d WHERE " STEP("d") " AND d.verdict <> 0 LIMIT 12)) "
-     "FROM steps s ORDER BY n LIMIT :max",
+     "WITH steps AS (SELECT ts, id, row_number() OVER (ORDER BY ts, id) AS n, CASE WHEN json_valid(detail) THEN "
+     "detail ->> '$.text' END AS words, coalesce(lead(ts) OVER (ORDER BY ts, id), :until) AS next FROM events e "
+     "WHERE " WITHIN("e") " AND e.kind = 14) SELECT n, ts, words, (SELECT count(*) FROM connections c WHERE "
+     STEP("c") " AND c.verdict = 0), (SELECT coalesce(sum_capped(c.count), 0) FROM connections c WHERE " STEP("c") " "
+     "AND c.verdict <> 0) + (SELECT coalesce(sum_capped(d.count), 0) FROM dns d WHERE " STEP("d") " AND d.verdict <> "
+     "0), (SELECT sum_capped(c.bytes_out) FROM connections c WHERE " STEP("c") "), (SELECT group_concat(x, ', ') "
+     "FROM (SELECT DISTINCT coalesce(c.name, c.dst) AS x FROM connections c WHERE " STEP("c") " AND c.verdict = 0 "
+     "LIMIT 12)), (SELECT group_concat(x, ', ') FROM (SELECT DISTINCT coalesce(c.name, c.dst) AS x FROM connections "
+     "c WHERE " STEP("c") " AND c.verdict <> 0 UNION SELECT DISTINCT d.qname FROM dns d WHERE " STEP("d") " AND "
+     "d.verdict <> 0 LIMIT 12)) FROM steps s ORDER BY n LIMIT :max",
      {{"Step", REPORT_COUNT}, {"Time (UTC)", REPORT_TIME}, {"What it said", REPORT_WORDS}, {"Allowed", REPORT_COUNT},
       {"Refused", REPORT_COUNT}, {"Sent", REPORT_SIZE}, {"Reached (at most 12)", REPORT_LONG},
       {"Refused (at most 12)", REPORT_LONG}}},
     {"allowed", "Allowed, by name", "Connections that were let through, most used first.",
      "Nothing was let through.", false,
      "SELECT " CONNECTION_NAME("c") ", replace(group_concat(DISTINCT " PROTO("c") " || '/' || c.dport), ',', ', '), "
-     "replace(group_concat(DISTINCT n.word), ',', ', '), "
-     "count(*), sum_capped(c.bytes_out), sum_capped(c.bytes_in), min(c.ts), max(c.ts), max(c.rule) "
-     "FROM connections c LEFT JOIN name_sources n ON n.id = c.name_source WHERE " WITHIN("c") " AND c.verdict = 0 "
-     "GROUP BY 1 ORDER BY 4 DESC, 1 LIMIT :max",
-     {{"Name", REPORT_NAME}, {"Ports", REPORT_BYTES}, {"Proof of the name", REPORT_BYTES}, {"Connections", REPORT_COUNT},
-      {"Sent", REPORT_SIZE}, {"Received", REPORT_SIZE}, {"First (UTC)", REPORT_TIME}, {"Last (UTC)", REPORT_TIME},
-      {"Rule", REPORT_LONG}}},
-    {"refused", "Refused, by name", "Connections, questions and packets that were refused, limited or failed, most tried first.",
+     "replace(group_concat(DISTINCT n.word), ',', ', '), count(*), sum_capped(c.bytes_out), sum_capped(c.bytes_in), "
+     "min(c.ts), max(c.ts), max(c.rule) FROM connections c LEFT JOIN name_sources n ON n.id = c.name_source WHERE "
+     WITHIN("c") " AND c.verdict = 0 GROUP BY 1 ORDER BY 4 DESC, 1 LIMIT :max",
+     {{"Name", REPORT_NAME}, {"Ports", REPORT_BYTES}, {"Proof of the name", REPORT_BYTES},
+      {"Connections", REPORT_COUNT}, {"Sent", REPORT_SIZE}, {"Received", REPORT_SIZE}, {"First (UTC)", REPORT_TIME},
+      {"Last (UTC)", REPORT_TIME}, {"Rule", REPORT_LONG}}},
+    {"refused", "Refused, by name",
+     "Connections, questions and packets that were refused, limited or failed, most tried first.",
      "Nothing was refused.", false,
-     "SELECT x, what, r.word, r.sentence, v.word, sum_capped(count), min(ts), max(ts) FROM ("
-     "SELECT " CONNECTION_NAME("c") " AS x, " PROTO("c") " || '/' || c.dport AS what, c.reason, c.verdict, c.count, c.ts "
-     "FROM connections c WHERE " WITHIN("c") " AND c.verdict <> 0 UNION ALL "
-     "SELECT " QUESTION_NAME("d") ", 'DNS question', d.reason, d.verdict, d.count, d.ts FROM dns d WHERE " WITHIN("d")
-     " AND d.verdict <> 0) q LEFT JOIN reasons r ON r.id = q.reason LEFT JOIN verdicts v ON v.id = q.verdict "
-     "GROUP BY x, what, q.reason, q.verdict ORDER BY 6 DESC, 1 LIMIT :max",
+     "SELECT x, what, r.word, r.sentence, v.word, sum_capped(count), min(ts), max(ts) FROM (SELECT "
+     CONNECTION_NAME("c") " AS x, " PROTO("c") " || '/' || c.dport AS what, c.reason, c.verdict, c.count, c.ts FROM "
+     "connections c WHERE " WITHIN("c") " AND c.verdict <> 0 UNION ALL SELECT " QUESTION_NAME("d") ", 'DNS "
+     "question', d.reason, d.verdict, d.count, d.ts FROM dns d WHERE " WITHIN("d") " AND d.verdict <> 0) q LEFT JOIN "
+     "reasons r ON r.id = q.reason LEFT JOIN verdicts v ON v.id = q.verdict GROUP BY x, what, q.reason, q.verdict "
+     "ORDER BY 6 DESC, 1 LIMIT :max",
      {{"Name", REPORT_NAME}, {"What", REPORT_BYTES}, {"Reason", REPORT_BYTES}, {"In words", REPORT_LONG},
       {"Verdict", REPORT_BYTES}, {"Times", REPORT_COUNT}, {"First (UTC)", REPORT_TIME}, {"Last (UTC)", REPORT_TIME}}},
     {"sent", "Bytes out, by destination", "Where payload went, most first.", "No payload was sent.", false,
-     "SELECT c.dst, replace(group_concat(DISTINCT c.name), ',', ', '), sum_capped(c.bytes_out) * 1000 / (SELECT max(m, 1) FROM (SELECT "
-     "max(b) AS m FROM (SELECT sum_capped(x.bytes_out) AS b FROM connections x WHERE " WITHIN("x") " GROUP BY x.dst))), "
-     "sum_capped(c.bytes_out), sum_capped(c.bytes_in), count(*), max(c.country), max(c.asn), max(c.as_org) FROM connections c WHERE "
-     WITHIN("c") " AND c.bytes_out > 0 GROUP BY c.dst ORDER BY 4 DESC, 1 LIMIT :max",
+     "SELECT c.dst, replace(group_concat(DISTINCT c.name), ',', ', '), sum_capped(c.bytes_out) * 1000 / (SELECT "
+     "max(m, 1) FROM (SELECT max(b) AS m FROM (SELECT sum_capped(x.bytes_out) AS b FROM connections x WHERE "
+     WITHIN("x") " GROUP BY x.dst))), sum_capped(c.bytes_out), sum_capped(c.bytes_in), count(*), max(c.country), "
+     "max(c.asn), max(c.as_org) FROM connections c WHERE " WITHIN("c") " AND c.bytes_out > 0 GROUP BY c.dst ORDER BY "
+     "4 DESC, 1 LIMIT :max",
      {{"Address", REPORT_NAME}, {"Names", REPORT_LONG}, {"Share", REPORT_BAR}, {"Sent", REPORT_SIZE},
       {"Received", REPORT_SIZE}, {"Connections", REPORT_COUNT}, {"Country", REPORT_BYTES}, {"AS", REPORT_BYTES},
       {"Network", REPORT_BYTES}}},
-    {"first", "Names, as they were first seen", "Each name asked for or connected to, in the order in which it came up; whether any "
-     "sandbox of this log had met it before.", "No names came up.", false,
-     "SELECT x, first, allowed, CASE WHEN EXISTS (SELECT 1 FROM connections c WHERE c.name = x AND c.verdict IN (0, 1, 2, 3) AND "
-     "c.ts < first) OR EXISTS (SELECT 1 FROM dns d WHERE d.qname = x AND d.verdict IN (0, 1, 2, 3) AND d.ts < first) THEN "
-     "'before' ELSE 'new' END FROM (SELECT x, min(ts) AS first, max(allowed) AS allowed FROM (SELECT c.name AS x, c.ts, CASE c.verdict WHEN 0 THEN 'yes' ELSE 'no' END AS allowed FROM connections c WHERE " WITHIN("c")
-     " AND c.name IS NOT NULL UNION ALL SELECT d.qname, d.ts, CASE d.verdict WHEN 0 THEN 'yes' ELSE 'no' END FROM dns d WHERE "
-     WITHIN("d") " AND d.qname IS NOT NULL) GROUP BY x ORDER BY 2, 1 LIMIT :max) ORDER BY 2, 1",
+    {"first", "Names, as they were first seen",
+     "Each name asked for or connected to, in the order in which it came up; whether any sandbox of this log had met "
+     "it before.",
+     "No names came up.", false,
+     "SELECT x, first, allowed, CASE WHEN EXISTS (SELECT 1 FROM connections c WHERE c.name = x AND c.verdict IN (0, "
+     "1, 2, 3) AND c.ts < first) OR EXISTS (SELECT 1 FROM dns d WHERE d.qname = x AND d.verdict IN (0, 1, 2, 3) AND "
+     "d.ts < first) THEN 'before' ELSE 'new' END FROM (SELECT x, min(ts) AS first, max(allowed) AS allowed FROM "
+     "(SELECT c.name AS x, c.ts, CASE c.verdict WHEN 0 THEN 'yes' ELSE 'no' END AS allowed FROM connections c WHERE "
+     WITHIN("c") " AND c.name IS NOT NULL UNION ALL SELECT d.qname, d.ts, CASE d.verdict WHEN 0 THEN 'yes' ELSE 'no' "
+     "END FROM dns d WHERE " WITHIN("d") " AND d.qname IS NOT NULL) GROUP BY x ORDER BY 2, 1 LIMIT :max) ORDER BY 2, "
+     "1",
      {{"Name", REPORT_NAME}, {"First (UTC)", REPORT_TIME}, {"Allowed", REPORT_BYTES}, {"In this log", REPORT_BYTES}}},
-    {"domains", "Questions, by registered domain", "Many names of great entropy under one domain are how data leaves through "
-     "questions. Entropy is of the characters before the domain, in bits a character.", "No questions were asked.", false,
-     "SELECT d.domain, sum_capped(d.count), count(DISTINCT d.qname), sum_capped(CASE WHEN d.verdict <> 0 THEN d.count ELSE 0 END), "
-     "max(length(d.qname)), printf('%.2f', avg(d.entropy) / 100.0), "
-     "printf('%.2f', max(d.entropy) / 100.0) FROM dns d WHERE " WITHIN("d") " AND d.domain IS NOT NULL "
-     "GROUP BY 1 ORDER BY 3 DESC, 2 DESC, 1 LIMIT :max",
-     {{"Domain", REPORT_NAME}, {"Questions", REPORT_COUNT}, {"Different names", REPORT_COUNT}, {"Refused", REPORT_COUNT},
-      {"Longest name", REPORT_COUNT}, {"Mean entropy", REPORT_BYTES}, {"Highest", REPORT_BYTES}}},
+    {"domains", "Questions, by registered domain",
+     "Many names of great entropy under one domain are how data leaves through questions. Entropy is of the "
+     "characters before the domain, in bits a character.",
+     "No questions were asked.", false,
+     "SELECT d.domain, sum_capped(d.count), count(DISTINCT d.qname), sum_capped(CASE WHEN d.verdict <> 0 THEN "
+     "d.count ELSE 0 END), max(length(d.qname)), printf('%.2f', avg(d.entropy) / 100.0), printf('%.2f', "
+     "max(d.entropy) / 100.0) FROM dns d WHERE " WITHIN("d") " AND d.domain IS NOT NULL GROUP BY 1 ORDER BY 3 DESC, "
+     "2 DESC, 1 LIMIT :max",
+     {{"Domain", REPORT_NAME}, {"Questions", REPORT_COUNT}, {"Different names", REPORT_COUNT},
+      {"Refused", REPORT_COUNT}, {"Longest name", REPORT_COUNT}, {"Mean entropy", REPORT_BYTES},
+      {"Highest", REPORT_BYTES}}},
 };
 
 static const struct report_table tables_after_policy[] = {
     {"events", "Events", "Policy changes, grants that ended, limits, attach and detach; of the daemon as well.",
      "There were no events.", false,
-     "SELECT e.ts, k.word, e.uid, e.detail FROM events e LEFT JOIN event_kinds k ON k.id = e.kind WHERE "
-     "e.sandbox_id IN (:sandbox, 0) AND e.kind <> 14 AND e.ts >= max(:since, :from) AND e.ts < :until AND e.ts <= :to "
-     "ORDER BY e.ts, e.id LIMIT :max",
+     "SELECT e.ts, k.word, e.uid, e.detail FROM events e LEFT JOIN event_kinds k ON k.id = e.kind WHERE e.sandbox_id "
+     "IN (:sandbox, 0) AND e.kind <> 14 AND e.ts >= max(:since, :from) AND e.ts < :until AND e.ts <= :to ORDER BY "
+     "e.ts, e.id LIMIT :max",
      {{"Time (UTC)", REPORT_TIME}, {"Event", REPORT_NAME}, {"By uid", REPORT_BYTES}, {"Details", REPORT_LONG}}},
     {"last", "Connections, the newest", "The newest first.", "There were no connections.", true,
-     "SELECT c.ts, v.word, " CONNECTION_NAME("c") ", c.dst || ' ' || " PROTO("c") " || '/' || c.dport, c.count, c.bytes_out, "
-     "c.bytes_in, c.duration_us, e.word, r.word, c.rule FROM connections c LEFT JOIN verdicts v ON v.id = c.verdict "
-     "LEFT JOIN ends e ON e.id = c.end LEFT JOIN reasons r ON r.id = c.reason WHERE " WITHIN("c")
-     " ORDER BY c.ts DESC, c.id DESC LIMIT :max",
+     "SELECT c.ts, v.word, " CONNECTION_NAME("c") ", c.dst || ' ' || " PROTO("c") " || '/' || c.dport, c.count, "
+     "c.bytes_out, c.bytes_in, c.duration_us, e.word, r.word, c.rule FROM connections c LEFT JOIN verdicts v ON v.id "
+     "= c.verdict LEFT JOIN ends e ON e.id = c.end LEFT JOIN reasons r ON r.id = c.reason WHERE " WITHIN("c") " "
+     "ORDER BY c.ts DESC, c.id DESC LIMIT :max",
      {{"Time (UTC)", REPORT_TIME}, {"Verdict", REPORT_BYTES}, {"Name", REPORT_NAME}, {"Address", REPORT_BYTES},
       {"Count", REPORT_COUNT}, {"Sent", REPORT_SIZE}, {"Received", REPORT_SIZE}, {"Duration", REPORT_DURATION},
       {"End", REPORT_BYTES}, {"Reason", REPORT_BYTES}, {"Rule", REPORT_LONG}}},
