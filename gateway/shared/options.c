@@ -16,6 +16,9 @@
 
 #define OPTIONS_RESOLV_CONF "/etc/resolv.conf"
 #define OPTIONS_GATEWAYS_DEFAULT_MAX 4
+#define OPTIONS_PATH_MAX 200
+/* Any: the keeper of a large fleet has thousands open when it starts a role again. */
+#define OPTIONS_FD_WANTED "the number of an open descriptor"
 #define OPTIONS_RETAIN_DEFAULT_S (90u * 24 * 3600)
 #define OPTIONS_RETAIN_BYTES_DEFAULT (10ull << 30)
 /* Beneath this an ordinary query of the log would stop everything. */
@@ -26,11 +29,18 @@
 /* One row an option: how it is written, what it does to struct options, what --help says. */
 struct option_row {
 	const char *name;
-	const char *argument; /* NULL: takes none; "" and no help: for the keeper's children, or for tests, only */
-	int (*set)(struct options *options, const char *value, struct error *err);
-	const char *help;
+	const char *argument; /* NULL: takes none */
+	int (*set)(struct options *options, const struct option_row *row, const char *value, struct error *err);
+	const char *help; /* NULL: for the keeper's children, or for tests, only */
+	/* For the plain setters: the member of struct options, and of a number its range. */
+	size_t at, size;
+	unsigned long min, max;
+	const char *wanted; /* a number's, for the message */
 };
+#define NO_MEMBER .at = 0
+#define MEMBER(member) .at = offsetof(struct options, member), .size = sizeof(((struct options *)0)->member)
 
+/* Reads a decimal number up to max. 0 or -1. */
 static int
 options_number(const char *value, unsigned long max, unsigned long *ret_number)
 {
@@ -45,98 +55,39 @@ options_number(const char *value, unsigned long max, unsigned long *ret_number)
 	return 0;
 }
 
+/* Sets a text as it is. */
 static int
-options_dir(const char **ret_dir, const char *what, const char *value, struct error *err)
-{
-	if (value[0] != '/' || strlen(value) > 200)
-		return error_set(err, ERROR_USAGE, "%s %s: give an absolute path of at most 200 bytes", what, value);
-	*ret_dir = value;
-	return 0;
-}
-
-static int
-options_set_runtime_dir(struct options *options, const char *value, struct error *err)
-{
-	return options_dir(&options->runtime_dir, "--runtime-dir", value, err);
-}
-
-static int
-options_set_state_dir(struct options *options, const char *value, struct error *err)
-{
-	return options_dir(&options->state_dir, "--state-dir", value, err);
-}
-
-static int
-options_set_netns_dir(struct options *options, const char *value, struct error *err)
-{
-	return options_dir(&options->netns_dir, "--netns-dir", value, err);
-}
-
-static int
-options_set_organisation(struct options *options, const char *value, struct error *err)
-{
-	return options_dir(&options->organisation, "--organisation", value, err);
-}
-
-static int
-options_set_preset_dir(struct options *options, const char *value, struct error *err)
-{
-	return options_dir(&options->preset_dir, "--preset-dir", value, err);
-}
-
-static int
-options_set_country_db(struct options *options, const char *value, struct error *err)
-{
-	return options_dir(&options->geo_files[GEO_COUNTRY], "--country-db", value, err);
-}
-
-static int
-options_set_asn_db(struct options *options, const char *value, struct error *err)
-{
-	return options_dir(&options->geo_files[GEO_ASN], "--asn-db", value, err);
-}
-
-static int
-options_set_gateway_user(struct options *options, const char *value, struct error *err)
+options_set_text(struct options *options, const struct option_row *row, const char *value, struct error *err)
 {
 	(void)err;
-	options->users[MSG_ROLE_GATEWAY] = value;
+	memcpy((char *)options + row->at, &value, sizeof(value));
 	return 0;
 }
 
+/* Sets an absolute path. */
 static int
-options_set_audit_user(struct options *options, const char *value, struct error *err)
+options_set_path(struct options *options, const struct option_row *row, const char *value, struct error *err)
 {
-	(void)err;
-	options->users[MSG_ROLE_AUDITOR] = value;
-	return 0;
+	if (value[0] != '/' || strlen(value) > OPTIONS_PATH_MAX)
+		return error_set(err, ERROR_USAGE, "--%s %s: give an absolute path of at most %d bytes", row->name,
+		    value, OPTIONS_PATH_MAX);
+	return options_set_text(options, row, value, err);
 }
 
+/* Sets a number of the row's range, in a member of 4 or 8 bytes. */
 static int
-options_set_control_user(struct options *options, const char *value, struct error *err)
-{
-	(void)err;
-	options->users[MSG_ROLE_CONTROL] = value;
-	return 0;
-}
-
-static int
-options_set_group(struct options *options, const char *value, struct error *err)
-{
-	(void)err;
-	options->group = value;
-	return 0;
-}
-
-static int
-options_set_gateways(struct options *options, const char *value, struct error *err)
+options_set_number(struct options *options, const struct option_row *row, const char *value, struct error *err)
 {
 	unsigned long number;
+	uint32_t narrow;
 
-	if (options_number(value, MSG_GATEWAYS_MAX, &number) < 0 || number == 0)
-		return error_set(
-		    err, ERROR_USAGE, "--gateways %s: give a number from 1 to %d", value, MSG_GATEWAYS_MAX);
-	options->gateways = (unsigned int)number;
+	if (options_number(value, row->max, &number) < 0 || number < row->min)
+		return error_set(err, ERROR_USAGE, "--%s %s: give %s", row->name, value, row->wanted);
+	narrow = (uint32_t)number;
+	if (row->size == sizeof(narrow))
+		memcpy((char *)options + row->at, &narrow, sizeof(narrow));
+	else
+		memcpy((char *)options + row->at, &number, sizeof(number));
 	return 0;
 }
 
@@ -167,9 +118,11 @@ options_parse_resolver(const char *value, struct options_resolver *ret_resolver)
 	return 0;
 }
 
+/* Adds a resolver. */
 static int
-options_set_resolver(struct options *options, const char *value, struct error *err)
+options_set_resolver(struct options *options, const struct option_row *row, const char *value, struct error *err)
 {
+	(void)row;
 	if (options->resolver_count == OPTIONS_RESOLVERS_MAX)
 		return error_set(err, ERROR_USAGE, "--resolver %s: at most %d resolvers", value, OPTIONS_RESOLVERS_MAX);
 	if (options_parse_resolver(value, &options->resolvers[options->resolver_count]) < 0)
@@ -179,20 +132,11 @@ options_set_resolver(struct options *options, const char *value, struct error *e
 	return 0;
 }
 
+/* Sets the age of records. */
 static int
-options_set_exit_idle(struct options *options, const char *value, struct error *err)
+options_set_retain_for(struct options *options, const struct option_row *row, const char *value, struct error *err)
 {
-	unsigned long number;
-
-	if (options_number(value, 86400, &number) < 0 || number == 0)
-		return error_set(err, ERROR_USAGE, "--exit-idle %s: give seconds from 1 to 86400", value);
-	options->exit_idle_s = (unsigned int)number;
-	return 0;
-}
-
-static int
-options_set_retain_for(struct options *options, const char *value, struct error *err)
-{
+	(void)row;
 	options->retain_s = 0;
 	if (strcmp(value, "forever") == 0 ||
 	    (quantity_parse_duration(value, strlen(value), UINT32_MAX, &options->retain_s) && options->retain_s > 0))
@@ -200,18 +144,22 @@ options_set_retain_for(struct options *options, const char *value, struct error 
 	return error_set(err, ERROR_USAGE, "--retain-for %s: give a duration such as 90d or 12h, or forever", value);
 }
 
+/* Sets the size of the -wal. */
 static int
-options_set_wal_limit(struct options *options, const char *value, struct error *err)
+options_set_wal_limit(struct options *options, const struct option_row *row, const char *value, struct error *err)
 {
+	(void)row;
 	if (quantity_parse_size(value, strlen(value), INT64_MAX, &options->wal_limit) &&
 	    options->wal_limit >= OPTIONS_WAL_LIMIT_MIN)
 		return 0;
 	return error_set(err, ERROR_USAGE, "--wal-limit %s: give a size such as 1GiB, at least 4MiB", value);
 }
 
+/* Sets the size of the log. */
 static int
-options_set_retain_size(struct options *options, const char *value, struct error *err)
+options_set_retain_size(struct options *options, const struct option_row *row, const char *value, struct error *err)
 {
+	(void)row;
 	options->retain_bytes = 0;
 	if (strcmp(value, "unlimited") == 0)
 		return 0;
@@ -222,87 +170,33 @@ options_set_retain_size(struct options *options, const char *value, struct error
 	return 0;
 }
 
+/* Adds a platform's ranges to those that are never reached. */
 static int
-options_set_deny_env(struct options *options, const char *value, struct error *err)
+options_set_deny_env(struct options *options, const struct option_row *row, const char *value, struct error *err)
 {
+	(void)row;
 	(void)options;
 	if (!addr_never_env(value))
 		return error_set(err, ERROR_USAGE, "--deny-env %s: known platforms are gcp, ibm, equinix", value);
 	return 0;
 }
 
+/* Asks for the probe. */
 static int
-options_set_role(struct options *options, const char *value, struct error *err)
+options_set_probe(struct options *options, const struct option_row *row, const char *value, struct error *err)
 {
-	(void)err;
-	options->role = value;
-	return 0;
-}
-
-static int
-options_fd(int *ret_fd, const char *what, const char *value, struct error *err)
-{
-	unsigned long number;
-
-	/* As high as there are: the keeper of a large fleet has thousands open when it starts a role again. */
-	if (options_number(value, INT_MAX, &number) < 0)
-		return error_set(err, ERROR_USAGE, "%s %s: give the number of an open descriptor", what, value);
-	*ret_fd = (int)number;
-	return 0;
-}
-
-static int
-options_set_role_fd(struct options *options, const char *value, struct error *err)
-{
-	return options_fd(&options->role_fd, "--role-fd", value, err);
-}
-
-static int
-options_set_country_fd(struct options *options, const char *value, struct error *err)
-{
-	return options_fd(&options->geo_fds[GEO_COUNTRY], "--country-fd", value, err);
-}
-
-static int
-options_set_asn_fd(struct options *options, const char *value, struct error *err)
-{
-	return options_fd(&options->geo_fds[GEO_ASN], "--asn-fd", value, err);
-}
-
-static int
-options_set_epoch(struct options *options, const char *value, struct error *err)
-{
-	unsigned long number;
-
-	if (options_number(value, UINT32_MAX, &number) < 0)
-		return error_set(err, ERROR_USAGE, "--epoch %s: give a number below 2^32", value);
-	options->epoch = number;
-	return 0;
-}
-
-static int
-options_set_progress_ms(struct options *options, const char *value, struct error *err)
-{
-	unsigned long number;
-
-	if (options_number(value, 86400000, &number) < 0 || number == 0)
-		return error_set(err, ERROR_USAGE, "--progress-ms %s: give milliseconds from 1 to 86400000", value);
-	options->progress_ms = (int64_t)number;
-	return 0;
-}
-
-static int
-options_set_probe(struct options *options, const char *value, struct error *err)
-{
+	(void)row;
 	(void)value;
 	(void)err;
 	options->probe = true;
 	return 0;
 }
 
+/* Prints the version and exits. */
 static int
-options_set_version(struct options *options, const char *value, struct error *err)
+options_set_version(struct options *options, const struct option_row *row, const char *value, struct error *err)
 {
+	(void)row;
 	(void)options;
 	(void)value;
 	(void)err;
@@ -310,53 +204,68 @@ options_set_version(struct options *options, const char *value, struct error *er
 	exit(0);
 }
 
-static int options_set_help(struct options *options, const char *value, struct error *err);
+static int options_set_help(
+    struct options *options, const struct option_row *row, const char *value, struct error *err);
 
 static const struct option_row option_rows[] = {
     {"resolver", "ADDR[:PORT]", options_set_resolver,
-	"upstream DNS resolver; may be repeated (default: " OPTIONS_RESOLV_CONF ")"},
-    {"gateways", "N", options_set_gateways, "gateway processes, 1 to 16 (default: one per core, at most 4)"},
-    {"deny-env", "PLATFORM", options_set_deny_env, "refuse a cloud's internal ranges too: gcp, ibm, equinix"},
-    {"exit-idle", "SECONDS", options_set_exit_idle, "stop after this long without a sandbox (default: never)"},
-    {"retain-for", "DURATION", options_set_retain_for, "drop records older than this (default: 90d), or forever"},
-    {"retain-size", "SIZE", options_set_retain_size, "drop the oldest beyond this size (default: 10GiB), or unlimited"},
+	"upstream DNS resolver; may be repeated (default: " OPTIONS_RESOLV_CONF ")", NO_MEMBER},
+    {"gateways", "N", options_set_number, "gateway processes, 1 to 16 (default: one per core, at most 4)",
+	MEMBER(gateways), .min = 1, .max = MSG_GATEWAYS_MAX, .wanted = "a number from 1 to 16"},
+    {"deny-env", "PLATFORM", options_set_deny_env, "refuse a cloud's internal ranges too: gcp, ibm, equinix",
+	NO_MEMBER},
+    {"exit-idle", "SECONDS", options_set_number, "stop after this long without a sandbox (default: never)",
+	MEMBER(exit_idle_s), .min = 1, .max = 86400, .wanted = "seconds from 1 to 86400"},
+    {"retain-for", "DURATION", options_set_retain_for, "drop records older than this (default: 90d), or forever",
+	NO_MEMBER},
+    {"retain-size", "SIZE", options_set_retain_size, "drop the oldest beyond this size (default: 10GiB), or unlimited",
+	NO_MEMBER},
     {"wal-limit", "SIZE", options_set_wal_limit,
-	"refuse when a reader keeps the log's -wal growing to this (default: 1GiB)"},
-    {"organisation", "FILE", options_set_organisation,
-	"policy under every sandbox's (default: /etc/postern/organisation.yaml, if there)"},
-    {"preset-dir", "DIR", options_set_preset_dir, "where presets are looked up (default: /usr/share/postern/presets)"},
-    {"country-db", "FILE", options_set_country_db,
-	"database of countries, .mmdb: for rules by country and for the log"},
-    {"asn-db", "FILE", options_set_asn_db, "database of networks (ASN), .mmdb: for rules by asn and for the log"},
-    {"runtime-dir", "DIR", options_set_runtime_dir, "control socket and lock (default: /run/postern)"},
-    {"state-dir", "DIR", options_set_state_dir, "sandboxes, policies, audit/audit.db (default: /var/lib/postern)"},
-    {"netns-dir", "DIR", options_set_netns_dir, "where namespaces get their names (default: /run/netns)"},
-    {"gateway-user", "USER", options_set_gateway_user, "uid of the gateways (default: postern-gateway)"},
-    {"audit-user", "USER", options_set_audit_user, "uid of the auditor (default: postern-audit)"},
-    {"control-user", "USER", options_set_control_user, "uid of the control role (default: postern-control)"},
-    {"group", "GROUP", options_set_group, "may use the control socket and read the log (default: postern)"},
-    {"probe", NULL, options_set_probe, "say whether this kernel has what postern needs, and exit"},
-    {"version", NULL, options_set_version, "print the version and exit"},
-    {"help", NULL, options_set_help, "print this and exit"},
-    {"role", "", options_set_role, NULL},
-    {"role-fd", "", options_set_role_fd, NULL},
-    {"epoch", "", options_set_epoch, NULL},
-    {"country-fd", "", options_set_country_fd, NULL},
-    {"asn-fd", "", options_set_asn_fd, NULL},
-    {"progress-ms", "", options_set_progress_ms, NULL},
+	"refuse when a reader keeps the log's -wal growing to this (default: 1GiB)", NO_MEMBER},
+    {"organisation", "FILE", options_set_path,
+	"policy under every sandbox's (default: /etc/postern/organisation.yaml, if there)", MEMBER(organisation)},
+    {"preset-dir", "DIR", options_set_path, "where presets are looked up (default: /usr/share/postern/presets)",
+	MEMBER(preset_dir)},
+    {"country-db", "FILE", options_set_path, "database of countries, .mmdb: for rules by country and for the log",
+	MEMBER(geo_files[GEO_COUNTRY])},
+    {"asn-db", "FILE", options_set_path, "database of networks (ASN), .mmdb: for rules by asn and for the log",
+	MEMBER(geo_files[GEO_ASN])},
+    {"runtime-dir", "DIR", options_set_path, "control socket and lock (default: /run/postern)", MEMBER(runtime_dir)},
+    {"state-dir", "DIR", options_set_path, "sandboxes, policies, audit/audit.db (default: /var/lib/postern)",
+	MEMBER(state_dir)},
+    {"netns-dir", "DIR", options_set_path, "where namespaces get their names (default: /run/netns)", MEMBER(netns_dir)},
+    {"gateway-user", "USER", options_set_text, "uid of the gateways (default: postern-gateway)",
+	MEMBER(users[MSG_ROLE_GATEWAY])},
+    {"audit-user", "USER", options_set_text, "uid of the auditor (default: postern-audit)",
+	MEMBER(users[MSG_ROLE_AUDITOR])},
+    {"control-user", "USER", options_set_text, "uid of the control role (default: postern-control)",
+	MEMBER(users[MSG_ROLE_CONTROL])},
+    {"group", "GROUP", options_set_text, "may use the control socket and read the log (default: postern)",
+	MEMBER(group)},
+    {"probe", NULL, options_set_probe, "say whether this kernel has what postern needs, and exit", NO_MEMBER},
+    {"version", NULL, options_set_version, "print the version and exit", NO_MEMBER},
+    {"help", NULL, options_set_help, "print this and exit", NO_MEMBER},
+    {"role", "", options_set_text, NULL, MEMBER(role)},
+    {"role-fd", "", options_set_number, NULL, MEMBER(role_fd), .max = INT_MAX, .wanted = OPTIONS_FD_WANTED},
+    {"epoch", "", options_set_number, NULL, MEMBER(epoch), .max = UINT32_MAX, .wanted = "a number below 2^32"},
+    {"country-fd", "", options_set_number, NULL, MEMBER(geo_fds[GEO_COUNTRY]), .max = INT_MAX,
+	.wanted = OPTIONS_FD_WANTED},
+    {"asn-fd", "", options_set_number, NULL, MEMBER(geo_fds[GEO_ASN]), .max = INT_MAX, .wanted = OPTIONS_FD_WANTED},
+    {"progress-ms", "", options_set_number, NULL, MEMBER(progress_ms), .min = 1, .max = 86400000,
+	.wanted = "milliseconds from 1 to 86400000"},
 };
 #define OPTION_ROWS (sizeof(option_rows) / sizeof(option_rows[0]))
 
+/* Prints the table and exits. */
 static int
-options_set_help(struct options *options, const char *value, struct error *err)
+options_set_help(struct options *options, const struct option_row *row, const char *value, struct error *err)
 {
 	(void)options;
 	(void)value;
 	(void)err;
 	puts("usage: posternd [OPTION]...\n"
 	     "The daemon of postern: attaches sandboxes, decides by name what they reach, records every attempt.\n");
-	for (size_t i = 0; i < OPTION_ROWS; i++) {
-		const struct option_row *row = &option_rows[i];
+	for (row = option_rows; row < option_rows + OPTION_ROWS; row++) {
 		char left[48];
 
 		if (row->help == NULL)
@@ -369,6 +278,7 @@ options_set_help(struct options *options, const char *value, struct error *err)
 	exit(0);
 }
 
+/* Reads the command line by the table. */
 static int
 options_read_arguments(struct options *options, int argc, char **argv, struct error *err)
 {
@@ -381,7 +291,7 @@ options_read_arguments(struct options *options, int argc, char **argv, struct er
 	}
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, ":", longs, &index)) == 0)
-		if (option_rows[index].set(options, optarg, err) < 0)
+		if (option_rows[index].set(options, &option_rows[index], optarg, err) < 0)
 			return -1;
 	if (c == ':')
 		return error_set(err, ERROR_USAGE, "%s wants an argument; see posternd --help", argv[optind - 1]);
@@ -392,6 +302,7 @@ options_read_arguments(struct options *options, int argc, char **argv, struct er
 	return 0;
 }
 
+/* Adds the name servers of the host. */
 static void
 options_read_resolv_conf(struct options *options)
 {
@@ -409,6 +320,7 @@ options_read_resolv_conf(struct options *options)
 		fclose(file);
 }
 
+/* Looks a user up; the role must not run as root. */
 static int
 options_user(const char *name, const char *option, uid_t *ret_uid, struct error *err)
 {
