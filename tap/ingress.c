@@ -107,7 +107,8 @@ ingress_start_chatter(struct nft_batch *batch)
 	return rule;
 }
 
-/* Multicast that every system emits by itself when a link comes up: no attempt to reach anything, and not counted as one. */
+/* Multicast that every system emits by itself when a link comes up: no attempt to reach anything, and not counted as
+ * one. */
 static void
 ingress_add_chatter_rules(struct nft_batch *batch, const struct tap_config *config)
 {

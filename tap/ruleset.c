@@ -100,8 +100,8 @@ ruleset_guest_subnet(const struct tap_config *config, int family, struct prefix 
 	return true;
 }
 
-/* The constant set of the never list with the guest's subnet, the sets of destinations; the link-local addresses by which
- * a guest may be known. */
+/* The constant set of the never list with the guest's subnet, the sets of destinations; the link-local addresses by
+ * which a guest may be known. */
 static void
 ruleset_add_sets(struct nft_batch *batch, const struct tap_config *config)
 {

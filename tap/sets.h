@@ -22,8 +22,8 @@ void sets_key(uint8_t *key, const struct addr *addr, uint8_t proto, uint16_t por
 /* For qsort of struct nft_elem, by key and end of range. */
 int sets_compare(const void *a, const void *b);
 
-/* Count (elems NULL) or fetch the elements of a set that are not expired; at most max are stored, *ret_count counts all.
- * 0 or -errno. */
+/* Count (elems NULL) or fetch the elements of a set that are not expired; at most max are stored, *ret_count counts
+ * all. 0 or -errno. */
 int sets_fetch(struct tap *tap, const char *set, struct nft_elem *elems, size_t max, size_t *ret_count);
 
 /* Start a batch of changes to the sets. */

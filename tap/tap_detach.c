@@ -28,8 +28,8 @@ detach_close(int *fd)
 	*fd = -1;
 }
 
-/* Does what waits for RCU: closing an nfnetlink socket does while a transaction of the namespace is young, and deleting a
- * device does always. Takes the tap. */
+/* Does what waits for RCU: closing an nfnetlink socket does while a transaction of the namespace is young, and deleting
+ * a device does always. Takes the tap. */
 static void *
 detach_finish(void *context)
 {

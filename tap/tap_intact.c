@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Theory of operation. Whether another program changed our tables is asked often, and the answer is almost always no, so
- * the first look is cheap: each transaction in the namespace raises the ruleset's generation by one, and we know how
+/* Theory of operation. Whether another program changed our tables is asked often, and the answer is almost always no,
+ * so the first look is cheap: each transaction in the namespace raises the ruleset's generation by one, and we know how
  * many of them were ours. Only when the number is another one, all tables, chains and rules of our name are listed and
  * hashed (names, handles, hooks, policies, flags, in order). A rule that was replaced has another handle. The constant
  * sets cannot be changed while rules use them, and lease elements may be, by us.

@@ -85,8 +85,9 @@ lease_room(struct tap *tap, size_t more, struct error *err)
 	    err, ERROR_LIMIT, "sandbox %s has %d leases, the most there may be", tap->config.name, TAP_LEASES_MAX);
 }
 
-/* Adds to the batch: the leases of one family are added, deleted, and added again if they are to stay. elems is room for
- * TAP_LEASE_BATCH_MAX. Each element once: deleting one twice would fail the transaction. Returns how many there are. */
+/* Adds to the batch: the leases of one family are added, deleted, and added again if they are to stay. elems is room
+ * for TAP_LEASE_BATCH_MAX. Each element once: deleting one twice would fail the transaction. Returns how many there
+ * are. */
 static size_t
 lease_build(struct nft_batch *batch, struct nft_elem *elems, int family, const struct tap_lease *leases, size_t count,
     uint64_t timeout_ms, bool stay)

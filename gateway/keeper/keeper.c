@@ -10,17 +10,15 @@
  * role is started again. The keeper holds every listening socket and every sealed policy, so that a new gateway gets
  * what the old one had; what only the old one knew (leases) is flushed, never trusted.
  *
- * Stop (SIGTERM, SIGINT; SIGHUP of a closed terminal): gateways and control get MSG_SHUTDOWN and close what is open; when
- * they are gone the auditor gets it; when it is gone, the keeper ends. Namespaces and devices stay for the next start
- * (with no socket in them nothing passes); `postern detach` is what removes them. */
+ * Stop (SIGTERM, SIGINT; SIGHUP of a closed terminal): gateways and control get MSG_SHUTDOWN and close what is open;
+ * when they are gone the auditor gets it; when it is gone, the keeper ends. Namespaces and devices stay for the next
+ * start (with no socket in them nothing passes); `postern detach` is what removes them. */
 #include "gateway/keeper/keeper.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "policy/text/quantity.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,50 +32,6 @@
 /* An orderly stop may take this long; then the roles that still run are killed. */
 #define KEEPER_STOP_MS 8000
 #define KEEPER_WATCH_FIRST_MS 500
-
-/* Writes the epoch durably. */
-static int
-keeper_epoch_write(int fd, uint64_t epoch)
-{
-	char text[32];
-	int len = snprintf(text, sizeof(text), "%020llu\n", (unsigned long long)epoch);
-	ssize_t n = pwrite(fd, text, (size_t)len, 0);
-
-	if (n != len)
-		return n < 0 ? -errno : -ENOSPC;
-	return fsync(fd) < 0 ? -errno : 0;
-}
-
-int
-keeper_next_epoch(struct keeper *keeper, uint64_t *ret_epoch)
-{
-	uint64_t *last = &keeper->last_epoch;
-	char path[512], text[32];
-	uint64_t now = (uint64_t)(clock_real_us() / 1000000);
-	ssize_t n;
-	int fd, rc;
-
-	snprintf(path, sizeof(path), "%s/epoch", keeper->options->state_dir);
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0) {
-		rc = -errno;
-	} else {
-		n = pread(fd, text, sizeof(text) - 1, 0);
-		if (n > 0) {
-			text[n] = '\0';
-			if (strtoull(text, NULL, 10) > *last)
-				*last = strtoull(text, NULL, 10);
-		}
-		*last = now >= *last + RECORD_EPOCH_SPAN ? now : *last + RECORD_EPOCH_SPAN;
-		rc = keeper_epoch_write(fd, *last);
-		close(fd);
-	}
-	if (rc < 0)
-		log_warnx("%s: %s: no role can be started without it", path, strerror(-rc));
-	else
-		*ret_epoch = *last;
-	return rc;
-}
 
 /* Logs and records the start when all roles are ready for the first time; with the sources of the log's countries and
  * networks: {"country_db": {"type","built"}}. The types need no escapes. */
@@ -183,7 +137,8 @@ keeper_gateway_gone(struct keeper_role *gateway)
 	keeper_answer_fail_all(gateway);
 }
 
-void
+/* A role's process ended: starts it again, or goes on with the stop. */
+static void
 keeper_role_gone(struct keeper_role *role, int wait_status)
 {
 	const char *how = WIFSIGNALED(wait_status) ? strsignal(WTERMSIG(wait_status)) : "exit";
@@ -261,11 +216,14 @@ keeper_signal_handler(struct loop_source *source, uint32_t events)
 {
 	struct keeper *keeper = loop_owner(source, struct keeper, signals);
 	struct signalfd_siginfo info;
+	struct keeper_role *role;
+	int status;
 
 	(void)events;
 	while (read(source->fd, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD)
-			keeper_role_reap(keeper);
+			while ((role = keeper_role_reap(keeper, &status)) != NULL)
+				keeper_role_gone(role, status);
 		else if (info.ssi_signo == SIGHUP && isatty(STDERR_FILENO) == 0)
 			log_info("SIGHUP: there is nothing to reload; policies change through the control socket");
 		else
@@ -305,8 +263,13 @@ keeper_init(struct keeper *keeper, const struct role *roles, const struct option
 	for (const struct role *row = roles; row->name != NULL; row++) {
 		struct keeper_role *first = &keeper->roles[keeper->role_count];
 
-		for (unsigned int i = 0; i < (row->sandboxes ? options->gateways : 1); i++)
-			keeper_role_init(&keeper->roles[keeper->role_count++], keeper, row, i);
+		for (unsigned int i = 0; i < (row->sandboxes ? options->gateways : 1); i++) {
+			struct keeper_role *role = &keeper->roles[keeper->role_count++];
+
+			keeper_role_init(role, keeper, row, i);
+			role->ipc.message_handler = keeper_message_handler;
+			role->ipc.fds_lost_handler = keeper_request_fds_lost_handler;
+		}
 		if (row->sandboxes)
 			keeper->gateways = first;
 		else if (row->listener)
@@ -330,7 +293,7 @@ keeper_live(struct keeper *keeper)
 	if (keeper->loop == NULL)
 		log_fatal("epoll");
 	keeper_signals(keeper);
-	if (keeper_next_epoch(keeper, &epoch) < 0)
+	if (keeper_role_epoch(keeper, &epoch) < 0)
 		return 1;
 	recorder_init(&keeper->recorder, keeper->loop, epoch);
 	for (size_t i = 0; i < keeper->role_count; i++)

@@ -121,11 +121,6 @@ int keeper_run(const struct role *roles, const struct options *options, char **a
 void keeper_init(struct keeper *keeper, const struct role *roles, const struct options *options, char **argv);
 /* A channel's message from a role: READY first, then what keeper_request_take allows. */
 bool keeper_message_handler(struct ipc *ipc, struct ipc_message *message);
-/* The next epoch: RECORD_EPOCH_SPAN later than any this state directory has seen, at least. 0, or -errno when it cannot
- * be stored, which is logged. */
-int keeper_next_epoch(struct keeper *keeper, uint64_t *ret_epoch);
-/* A role's process ended: start it again, or go on with the stop. */
-void keeper_role_gone(struct keeper_role *role, int wait_status);
 /* A gateway is gone: answer what waits for it, close what it had let in. */
 void keeper_gateway_gone(struct keeper_role *gateway);
 
@@ -138,7 +133,10 @@ int keeper_setup_host_chain(const struct keeper *keeper, struct error *err);
 
 /* keeper_role.c */
 
-/* A role that does not run. */
+/* The next epoch: RECORD_EPOCH_SPAN later than any this state directory has seen, at least. 0, or -errno when it cannot
+ * be stored, which is logged. */
+int keeper_role_epoch(struct keeper *keeper, uint64_t *ret_epoch);
+/* A role that does not run; its channel's message handlers are the caller's to set. */
 void keeper_role_init(struct keeper_role *role, struct keeper *keeper, const struct role *row, unsigned int index);
 /* Start the process; later, when it ran before and cannot be started now. Exits the daemon when it never ran. */
 void keeper_role_spawn(struct keeper_role *role);
@@ -149,8 +147,8 @@ void keeper_role_respawn_later(struct keeper_role *role);
 struct keeper_role *keeper_role_by_epoch(struct keeper *keeper, uint64_t epoch);
 /* It misbehaves: kill it. keeper_role_reap sees its end. */
 void keeper_role_kill(struct keeper_role *role, const char *why);
-/* Reap what ended; calls keeper_role_gone. */
-void keeper_role_reap(struct keeper *keeper);
+/* A role whose process ended, with the status of waitpid(2); NULL: no more. */
+struct keeper_role *keeper_role_reap(struct keeper *keeper, int *ret_status);
 /* Make a channel between a sender and the auditor; NULL: the keeper itself. Nothing happens unless both are ready. */
 void keeper_role_connect_auditor(struct keeper *keeper, struct keeper_role *sender);
 

@@ -3,9 +3,9 @@
  * policy; control gets the answer when the gateway has taken it.
  *
  * A gateway that is not ready gets the sandbox as soon as it is, and one that ends before it answers is no failure
- * either: until the next one serves the sandbox, no packet of it is accepted. A gateway that refuses a new sandbox undoes
- * the attach. A request for a sandbox that is there already comes from a restarted control: it changes the policy when
- * the generation is another one. */
+ * either: until the next one serves the sandbox, no packet of it is accepted. A gateway that refuses a new sandbox
+ * undoes the attach. A request for a sandbox that is there already comes from a restarted control: it changes the
+ * policy when the generation is another one. */
 #include "gateway/keeper/keeper.h"
 
 #include "base/log.h"

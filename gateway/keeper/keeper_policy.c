@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A new policy for a sandbox. The sealed block is verified; its ranges and the sockets of its UDP ports are put in force;
- * the gateway swaps to it; only then the old one is closed and control gets the answer. A step that fails, a gateway that
- * refuses or ends: the old policy is in force again. In between both are: the kernel lets in what either allows, and the
- * gateway decides. */
+/* A new policy for a sandbox. The sealed block is verified; its ranges and the sockets of its UDP ports are put in
+ * force; the gateway swaps to it; only then the old one is closed and control gets the answer. A step that fails, a
+ * gateway that refuses or ends: the old policy is in force again. In between both are: the kernel lets in what either
+ * allows, and the gateway decides. */
 #include "gateway/keeper/keeper.h"
 
 #include "base/log.h"

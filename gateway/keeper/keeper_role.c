@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 /* A role that lived this long did not die of its start. */
-#define KEEPER_ROLE_STEADY_MS 60000
+#define ROLE_STEADY_MS 60000
 
 void
 keeper_role_kill(struct keeper_role *role, const char *why)
@@ -31,14 +31,14 @@ keeper_role_kill(struct keeper_role *role, const char *why)
 
 /* The role's channel broke: it is gone, sends nonsense, or does not read. */
 static void
-keeper_role_broken_handler(struct ipc *ipc, const char *why)
+role_broken_handler(struct ipc *ipc, const char *why)
 {
 	keeper_role_kill(loop_owner(ipc, struct keeper_role, ipc), why);
 }
 
 /* The wait after a role's end is over. */
 static void
-keeper_role_respawn_handler(struct loop_timer *timer)
+role_respawn_handler(struct loop_timer *timer)
 {
 	struct keeper_role *role = loop_owner(timer, struct keeper_role, respawn_timer);
 
@@ -57,31 +57,29 @@ keeper_role_init(struct keeper_role *role, struct keeper *keeper, const struct r
 	role->ipc.source.fd = -1;
 	role->ipc.self = MSG_ROLE_KEEPER;
 	role->ipc.peer = (uint8_t)row->kind;
-	role->ipc.message_handler = keeper_message_handler;
-	role->ipc.fds_lost_handler = keeper_request_fds_lost_handler;
-	role->ipc.broken_handler = keeper_role_broken_handler;
-	role->respawn_timer.handler = keeper_role_respawn_handler;
+	role->ipc.broken_handler = role_broken_handler;
+	role->respawn_timer.handler = role_respawn_handler;
 }
 
 /* What a role gets of our environment: what it reads, what the dynamic loader and sanitizers read. Nothing else:
  * `postern run` is started among an agent's own keys, and a role that meets hostile bytes has no business with them. */
-static const char *const keeper_role_variables[] = {"POSTERN_",
+static const char *const role_variables[] = {"POSTERN_",
     "XDG_RUNTIME_DIR=", "XDG_STATE_HOME=", "HOME=", "JOURNAL_STREAM=", "LD_",
     "LC_ALL=", "LANG=", "TZ=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "LSAN_OPTIONS="};
 
 /* Is the variable one of them? */
 static bool
-keeper_role_may_see(const char *variable)
+role_may_see(const char *variable)
 {
-	for (size_t i = 0; i < sizeof(keeper_role_variables) / sizeof(keeper_role_variables[0]); i++)
-		if (strncmp(variable, keeper_role_variables[i], strlen(keeper_role_variables[i])) == 0)
+	for (size_t i = 0; i < sizeof(role_variables) / sizeof(role_variables[0]); i++)
+		if (strncmp(variable, role_variables[i], strlen(role_variables[i])) == 0)
 			return true;
 	return false;
 }
 
 /* The variables that a role may see, in an array made before the first fork. */
 static char **
-keeper_role_environment(void)
+role_environment(void)
 {
 	static char **kept;
 	size_t count = 0, n = 0;
@@ -93,14 +91,58 @@ keeper_role_environment(void)
 	if (kept == NULL)
 		log_fatalx("no memory");
 	for (size_t i = 0; i < count; i++)
-		if (keeper_role_may_see(environ[i]))
+		if (role_may_see(environ[i]))
 			kept[n++] = environ[i];
 	kept[n] = NULL;
 	return kept;
 }
 
+/* Writes the epoch durably. */
+static int
+role_epoch_write(int fd, uint64_t epoch)
+{
+	char text[32];
+	int len = snprintf(text, sizeof(text), "%020llu\n", (unsigned long long)epoch);
+	ssize_t n = pwrite(fd, text, (size_t)len, 0);
+
+	if (n != len)
+		return n < 0 ? -errno : -ENOSPC;
+	return fsync(fd) < 0 ? -errno : 0;
+}
+
+int
+keeper_role_epoch(struct keeper *keeper, uint64_t *ret_epoch)
+{
+	uint64_t *last = &keeper->last_epoch;
+	char path[512], text[32];
+	uint64_t now = (uint64_t)(clock_real_us() / 1000000);
+	ssize_t n;
+	int fd, rc;
+
+	snprintf(path, sizeof(path), "%s/epoch", keeper->options->state_dir);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0) {
+		rc = -errno;
+	} else {
+		n = pread(fd, text, sizeof(text) - 1, 0);
+		if (n > 0) {
+			text[n] = '\0';
+			if (strtoull(text, NULL, 10) > *last)
+				*last = strtoull(text, NULL, 10);
+		}
+		*last = now >= *last + RECORD_EPOCH_SPAN ? now : *last + RECORD_EPOCH_SPAN;
+		rc = role_epoch_write(fd, *last);
+		close(fd);
+	}
+	if (rc < 0)
+		log_warnx("%s: %s: no role can be started without it", path, strerror(-rc));
+	else
+		*ret_epoch = *last;
+	return rc;
+}
+
 /* What becomes of the process: its arguments, and the descriptors that it keeps. */
-struct keeper_role_start {
+struct role_start {
 	char **argv, **environment;
 	int fds[1 + GEO_KIND_MAX];
 	size_t fd_count;
@@ -108,7 +150,7 @@ struct keeper_role_start {
 
 /* In the child: only async-signal-safe calls up to execve. */
 static void
-keeper_role_exec(const struct keeper_role_start *start)
+role_exec(const struct role_start *start)
 {
 	sigset_t none;
 
@@ -126,21 +168,21 @@ keeper_role_exec(const struct keeper_role_start *start)
 static struct {
 	bool running;
 	sem_t asked, done;
-	const struct keeper_role_start *start;
+	const struct role_start *start;
 	pid_t pid;
-} keeper_forker;
+} role_forker;
 
 /* The thread: forks when asked. */
 static void *
-keeper_forker_main(void *unused)
+role_forker_main(void *unused)
 {
 	for (;;) {
-		while (sem_wait(&keeper_forker.asked) < 0)
+		while (sem_wait(&role_forker.asked) < 0)
 			;
-		keeper_forker.pid = fork();
-		if (keeper_forker.pid == 0)
-			keeper_role_exec(keeper_forker.start);
-		sem_post(&keeper_forker.done);
+		role_forker.pid = fork();
+		if (role_forker.pid == 0)
+			role_exec(role_forker.start);
+		sem_post(&role_forker.done);
 	}
 	return unused;
 }
@@ -150,40 +192,40 @@ keeper_role_fork_from_here(void)
 {
 	pthread_t thread;
 
-	if (sem_init(&keeper_forker.asked, 0, 0) < 0 || sem_init(&keeper_forker.done, 0, 0) < 0 ||
-	    pthread_create(&thread, NULL, keeper_forker_main, NULL) != 0)
+	if (sem_init(&role_forker.asked, 0, 0) < 0 || sem_init(&role_forker.done, 0, 0) < 0 ||
+	    pthread_create(&thread, NULL, role_forker_main, NULL) != 0)
 		log_fatalx("a thread to start roles from");
-	keeper_forker.running = true;
+	role_forker.running = true;
 }
 
 /* Forks, in the thread where there is one; the process becomes the role. The pid, or -1. */
 static pid_t
-keeper_role_fork(const struct keeper_role_start *start)
+role_fork(const struct role_start *start)
 {
 	pid_t pid;
 
-	if (keeper_forker.running) {
-		keeper_forker.start = start;
-		sem_post(&keeper_forker.asked);
-		while (sem_wait(&keeper_forker.done) < 0)
+	if (role_forker.running) {
+		role_forker.start = start;
+		sem_post(&role_forker.asked);
+		while (sem_wait(&role_forker.done) < 0)
 			;
-		return keeper_forker.pid;
+		return role_forker.pid;
 	}
 	pid = fork();
 	if (pid == 0)
-		keeper_role_exec(start);
+		role_exec(start);
 	return pid;
 }
 
 /* Arguments of ours behind those that the keeper itself was given, and the longest list of both. */
-#define KEEPER_ROLE_OWN_ARGUMENTS 10
-#define KEEPER_ROLE_ARGUMENTS_MAX 128
+#define ROLE_OWN_ARGUMENTS 10
+#define ROLE_ARGUMENTS_MAX 128
 /* A number in an argument, and NUL. */
-#define KEEPER_ROLE_NUMBER_MAX 24
+#define ROLE_NUMBER_MAX 24
 
 /* Appends an option and its value. */
 static char **
-keeper_role_argument(char **at, const char *option, const char *value)
+role_argument(char **at, const char *option, const char *value)
 {
 	/* The strings are not written to. */
 	*at++ = (char *)(uintptr_t)option;
@@ -194,7 +236,7 @@ keeper_role_argument(char **at, const char *option, const char *value)
 /* The role cannot be started now: no descriptor or process. The daemon ends when the role never ran; else the others go
  * on, and it is tried again. */
 static void
-keeper_role_not_now(struct keeper_role *role, const char *what)
+role_not_now(struct keeper_role *role, const char *what)
 {
 	if (role->restarts == 0)
 		log_fatalx("the %s cannot be started: no %s", role->row->name, what);
@@ -207,41 +249,41 @@ keeper_role_spawn(struct keeper_role *role)
 {
 	static const char *const geo_options[] = {[GEO_COUNTRY] = "--country-fd", [GEO_ASN] = "--asn-fd"};
 	struct keeper *keeper = role->keeper;
-	char *argv[KEEPER_ROLE_ARGUMENTS_MAX], **at = argv;
-	char fd_text[KEEPER_ROLE_NUMBER_MAX], epoch_text[KEEPER_ROLE_NUMBER_MAX];
-	char geo_texts[GEO_KIND_MAX][KEEPER_ROLE_NUMBER_MAX];
-	struct keeper_role_start start = {.argv = argv, .environment = keeper_role_environment()};
+	char *argv[ROLE_ARGUMENTS_MAX], **at = argv;
+	char fd_text[ROLE_NUMBER_MAX], epoch_text[ROLE_NUMBER_MAX];
+	char geo_texts[GEO_KIND_MAX][ROLE_NUMBER_MAX];
+	struct role_start start = {.argv = argv, .environment = role_environment()};
 	int fds[2];
 
-	if (keeper_next_epoch(keeper, &role->epoch) < 0 || ipc_pair(fds) < 0) {
-		keeper_role_not_now(role, "its channel");
+	if (keeper_role_epoch(keeper, &role->epoch) < 0 || ipc_pair(fds) < 0) {
+		role_not_now(role, "its channel");
 		return;
 	}
 	snprintf(fd_text, sizeof(fd_text), "%d", fds[1]);
 	snprintf(epoch_text, sizeof(epoch_text), "%llu", (unsigned long long)role->epoch);
 	for (size_t n = 0; keeper->argv[n] != NULL; n++) {
-		if (n + KEEPER_ROLE_OWN_ARGUMENTS + 1 >= KEEPER_ROLE_ARGUMENTS_MAX)
+		if (n + ROLE_OWN_ARGUMENTS + 1 >= ROLE_ARGUMENTS_MAX)
 			log_fatalx("more than %zu arguments", n);
 		*at++ = keeper->argv[n];
 	}
-	at = keeper_role_argument(at, "--role", role->row->name);
-	at = keeper_role_argument(at, "--role-fd", fd_text);
-	at = keeper_role_argument(at, "--epoch", epoch_text);
+	at = role_argument(at, "--role", role->row->name);
+	at = role_argument(at, "--role-fd", fd_text);
+	at = role_argument(at, "--epoch", epoch_text);
 	start.fds[start.fd_count++] = fds[1];
 	for (size_t kind = 0; role->row->geo && kind < GEO_KIND_MAX; kind++) {
 		if (keeper->geo_fds[kind] == 0)
 			continue;
 		snprintf(geo_texts[kind], sizeof(geo_texts[kind]), "%d", keeper->geo_fds[kind]);
 		start.fds[start.fd_count++] = keeper->geo_fds[kind];
-		at = keeper_role_argument(at, geo_options[kind], geo_texts[kind]);
+		at = role_argument(at, geo_options[kind], geo_texts[kind]);
 	}
 	*at = NULL;
-	role->pid = keeper_role_fork(&start);
+	role->pid = role_fork(&start);
 	close(fds[1]);
 	if (role->pid < 0) {
 		role->pid = 0;
 		close(fds[0]);
-		keeper_role_not_now(role, "a process");
+		role_not_now(role, "a process");
 		return;
 	}
 	role->ready = false;
@@ -253,7 +295,7 @@ keeper_role_spawn(struct keeper_role *role)
 void
 keeper_role_respawn_later(struct keeper_role *role)
 {
-	if (clock_mono_ms() - role->started_ms > KEEPER_ROLE_STEADY_MS)
+	if (clock_mono_ms() - role->started_ms > ROLE_STEADY_MS)
 		role->respawn_ms = KEEPER_RESPAWN_MS;
 	loop_timer_set(role->keeper->loop, &role->respawn_timer, role->respawn_ms);
 	role->respawn_ms *= 2;
@@ -270,25 +312,24 @@ keeper_role_by_epoch(struct keeper *keeper, uint64_t epoch)
 	return NULL;
 }
 
-void
-keeper_role_reap(struct keeper *keeper)
+struct keeper_role *
+keeper_role_reap(struct keeper *keeper, int *ret_status)
 {
-	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+	while ((pid = waitpid(-1, ret_status, WNOHANG)) > 0) {
 		for (size_t i = 0; i < keeper->role_count; i++) {
 			struct keeper_role *role = &keeper->roles[i];
 
 			if (role->pid != pid)
-				continue; /* or a child that tap/ started */
+				continue;
 			role->pid = 0;
 			role->ready = false;
 			ipc_close(&role->ipc);
-			keeper_role_gone(role, status);
-			break;
+			return role;
 		}
 	}
+	return NULL;
 }
 
 void

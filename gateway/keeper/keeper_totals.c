@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Counts, kept for control's question how the daemon is. The keeper outlives the roles: a gateway's last report stays in
- * the sum when it dies, so that a count falls only when the whole daemon starts anew. */
+/* Counts, kept for control's question how the daemon is. The keeper outlives the roles: a gateway's last report stays
+ * in the sum when it dies, so that a count falls only when the whole daemon starts anew. */
 #include "gateway/keeper/keeper.h"
 
 #include <string.h>

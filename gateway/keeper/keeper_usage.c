@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What a sandbox has used up, on its way from the gateway that counts it to control that stores it, and back to the next
- * gateway. The keeper outlives both and holds the newest totals. */
+/* What a sandbox has used up, on its way from the gateway that counts it to control that stores it, and back to the
+ * next gateway. The keeper outlives both and holds the newest totals. */
 #include "gateway/keeper/keeper.h"
 
 #include "base/log.h"

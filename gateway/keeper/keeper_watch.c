@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Theory of operation. Are the sandboxes as they were made? Each one's rules are compared every WATCH_MS, and its sockets
- * are counted at every WATCH_SOCKETS_LOOKS-th of these looks. All sandboxes stand in one list and are looked at in steps,
- * a part of the list each, so that a large fleet does not hold up the keeper's other work for one long moment.
+/* Theory of operation. Are the sandboxes as they were made? Each one's rules are compared every WATCH_MS, and its
+ * sockets are counted at every WATCH_SOCKETS_LOOKS-th of these looks. All sandboxes stand in one list and are looked at
+ * in steps, a part of the list each, so that a large fleet does not hold up the keeper's other work for one long
+ * moment.
  *
  * Counting is cheap and listing is not: to list one namespace's sockets the kernel goes through those of the whole
- * machine. So sockets are listed when their number is another one than at the last listing, and every WATCH_LIST_MS (one
- * that came as another one went); in the order in which that was found, and at most WATCH_LISTS_MAX in WATCH_MS: a
- * bounded share of the processor, however many sandboxes there are. In a fleet where more than that change all the time,
- * foreign sockets are found later. */
+ * machine. So sockets are listed when their number is another one than at the last listing, and every WATCH_LIST_MS
+ * (one that came as another one went); in the order in which that was found, and at most WATCH_LISTS_MAX in WATCH_MS: a
+ * bounded share of the processor, however many sandboxes there are. In a fleet where more than that change all the
+ * time, foreign sockets are found later. */
 #include "gateway/keeper/keeper.h"
 
 #include "base/clock.h"
