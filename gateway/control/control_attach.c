@@ -171,17 +171,16 @@ attach_answer(struct control_job *job, const void *answer)
 	struct attach *attach = job->data;
 	struct control_sandbox *sandbox = attach->sandbox;
 	struct error err;
+	int rc;
 
 	if (control_job_result(answer, &err) < 0) {
 		attach_undo(job, sandbox, answer == NULL, &err);
 		return;
 	}
-	if (control_attach_take(control, sandbox, answer, &err) < 0) {
-		attach_undo(job, sandbox, true, &err);
-		return;
-	}
-	if (control_sandbox_insert(control, sandbox) < 0) {
-		error_set(&err, ERROR_SYSTEM, "out of memory");
+	rc = control_attach_take(control, sandbox, answer, &err);
+	if (rc == 0 && control_sandbox_insert(control, sandbox) < 0)
+		rc = error_set(&err, ERROR_SYSTEM, "out of memory");
+	if (rc < 0) {
 		attach_undo(job, sandbox, true, &err);
 		return;
 	}

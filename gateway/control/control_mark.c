@@ -86,8 +86,7 @@ mark_send(struct control_job *job, struct mark *mark, struct control_sandbox *sa
 	if (!recorder_ready(&job->control->recorder))
 		return error_set(err, ERROR_SYSTEM, "the log cannot be written; the mark was not taken");
 	if (job->control->marks_waiting > CONTROL_MARKS_WAITING_MAX)
-		return error_set(
-		    err, ERROR_LIMIT, "%d marks wait for the disk already", CONTROL_MARKS_WAITING_MAX);
+		return error_set(err, ERROR_LIMIT, "%d marks wait for the disk already", CONTROL_MARKS_WAITING_MAX);
 	if (sandbox->marks_since_ms == 0 || now_ms - sandbox->marks_since_ms >= 1000) {
 		sandbox->marks_since_ms = now_ms;
 		sandbox->marks = 0;

@@ -14,63 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum metric {
-	METRIC_BUILD_INFO,
-	METRIC_START_TIME,
-	METRIC_ROLE_UP,
-	METRIC_ROLE_RESTARTS,
-	METRIC_HOST_CHAIN,
-	METRIC_TAMPERED,
-	METRIC_SANDBOXES,
-	METRIC_EVENTS,
-	METRIC_ATTEMPTS,
-	METRIC_CONNECTIONS_OPEN,
-	METRIC_BYTES,
-	METRIC_RECORDS_WAITING,
-	METRIC_AUDIT_OK,
-	METRIC_AUDIT_CHANGES,
-	METRIC_AUDIT_UNSEALED,
-	METRIC_AUDIT_SEALED,
-	METRIC_AUDIT_SIZE,
-	METRIC_AUDIT_WAL,
-	METRIC_AUDIT_WAL_HELD,
-	METRIC_MAX
+/* A text under construction, and the metric whose samples come next. */
+struct metrics {
+	FILE *out;
+	const char *name;
 };
-
-static const struct {
-	const char *name, *type, *help;
-} metrics_table[] = {
-    [METRIC_BUILD_INFO] = {"postern_build_info", "gauge", "Always 1; the label is the version of posternd."},
-    [METRIC_START_TIME] = {"postern_start_time_seconds", "gauge", "When posternd started, in seconds since the epoch."},
-    [METRIC_ROLE_UP] = {"postern_role_up", "gauge", "1 while the process runs and is ready."},
-    [METRIC_ROLE_RESTARTS] = {"postern_role_restarts_total", "counter",
-	"Times that the process ended unexpectedly and was started again."},
-    [METRIC_HOST_CHAIN] = {"postern_host_chain", "gauge", "1 while the host's own table also refuses the never list."},
-    [METRIC_TAMPERED] = {"postern_tampered_total", "counter",
-	"Times that nftables rules were modified externally, or foreign sockets in a sandbox's namespace."},
-    [METRIC_SANDBOXES] = {"postern_sandboxes", "gauge", "Sandboxes, by state."},
-    [METRIC_EVENTS] = {"postern_events_total", "counter",
-	"Events of the control socket on record, since the control role started."},
-    [METRIC_ATTEMPTS] = {"postern_attempts_total", "counter",
-	"Attempts on record, by kind and final verdict; refused packets each, connections when they have ended."},
-    [METRIC_CONNECTIONS_OPEN] = {"postern_connections_open", "gauge",
-	"Allowed connections and UDP flows that have not ended."},
-    [METRIC_BYTES] = {"postern_bytes_total", "counter", "Payload bytes passed on, from guests and to them."},
-    [METRIC_RECORDS_WAITING] = {"postern_records_waiting", "gauge", "Records of gateways that are not on disk yet."},
-    [METRIC_AUDIT_OK] = {"postern_audit_ok", "gauge",
-	"1 while the log can be written; 0: new connections are refused."},
-    [METRIC_AUDIT_CHANGES] = {"postern_audit_changes_total", "counter",
-	"Changes in the log, on disk, since the log was created."},
-    [METRIC_AUDIT_UNSEALED] = {"postern_audit_unsealed_changes", "gauge",
-	"Changes in the log that no seal covers yet."},
-    [METRIC_AUDIT_SEALED] = {"postern_audit_last_seal_timestamp_seconds", "gauge",
-	"Time of the newest seal, in seconds since the epoch; 0: there is none."},
-    [METRIC_AUDIT_SIZE] = {"postern_audit_size_bytes", "gauge", "Size of the audit database and its -wal."},
-    [METRIC_AUDIT_WAL] = {"postern_audit_wal_bytes", "gauge", "Bytes in use of the audit database's -wal."},
-    [METRIC_AUDIT_WAL_HELD] = {"postern_audit_wal_held", "gauge",
-	"1 while a reader keeps the -wal from shrinking (the alarm of event audit_alarm)."},
-};
-static_assert(sizeof(metrics_table) / sizeof(metrics_table[0]) == METRIC_MAX, "a row for each metric");
 
 /* As control_sandbox_state says them. */
 static const char *const metrics_states[] = {[CONTROL_METRICS_ATTACHED] = "attached",
@@ -82,13 +30,15 @@ static const char *const metrics_kinds[] = {
     [RECORD_ATTEMPT_CONNECTION] = "connection", [RECORD_ATTEMPT_DNS] = "dns", [RECORD_ATTEMPT_REFUSED] = "refused"};
 static_assert(sizeof(metrics_kinds) / sizeof(metrics_kinds[0]) == RECORD_ATTEMPT_MAX, "a word for each kind");
 
+/* Begins a metric: a counter if its name ends in _total, else a gauge. */
 static void
-metrics_begin(FILE *out, enum metric metric)
+metrics_begin(struct metrics *metrics, const char *name, const char *help)
 {
-	const char *name = metrics_table[metric].name;
+	size_t len = strlen(name);
 
-	fprintf(
-	    out, "# HELP %s %s\n# TYPE %s %s\n", name, metrics_table[metric].help, name, metrics_table[metric].type);
+	metrics->name = name;
+	fprintf(metrics->out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name,
+	    len > 6 && strcmp(name + len - 6, "_total") == 0 ? "counter" : "gauge");
 }
 
 /* A label's value within its quotes: backslash, quote and line feed are escaped. */
@@ -107,110 +57,134 @@ metrics_label(FILE *out, const char *value)
 
 /* A sample with one label, or with two when other is not NULL. */
 static void
-metrics_sample(FILE *out, enum metric metric, const char *label, const char *text, const char *other,
+metrics_sample(const struct metrics *metrics, const char *label, const char *text, const char *other,
     const char *other_text, uint64_t value)
 {
-	fprintf(out, "%s{%s=\"", metrics_table[metric].name, label);
-	metrics_label(out, text);
+	fprintf(metrics->out, "%s{%s=\"", metrics->name, label);
+	metrics_label(metrics->out, text);
 	if (other != NULL) {
-		fprintf(out, "\",%s=\"", other);
-		metrics_label(out, other_text);
+		fprintf(metrics->out, "\",%s=\"", other);
+		metrics_label(metrics->out, other_text);
 	}
-	fprintf(out, "\"} %" PRIu64 "\n", value);
+	fprintf(metrics->out, "\"} %" PRIu64 "\n", value);
 }
 
+/* A metric that is one number. */
 static void
-metrics_single(FILE *out, enum metric metric, uint64_t value)
+metrics_single(struct metrics *metrics, const char *name, uint64_t value, const char *help)
 {
-	metrics_begin(out, metric);
-	fprintf(out, "%s %" PRIu64 "\n", metrics_table[metric].name, value);
+	metrics_begin(metrics, name, help);
+	fprintf(metrics->out, "%s %" PRIu64 "\n", name, value);
 }
 
-/* Seconds with their fraction. */
+/* A metric that is a time: seconds with their fraction. */
 static void
-metrics_time(FILE *out, enum metric metric, int64_t us)
+metrics_time(struct metrics *metrics, const char *name, int64_t us, const char *help)
 {
-	metrics_begin(out, metric);
+	metrics_begin(metrics, name, help);
 	us = us < 0 ? 0 : us;
-	fprintf(out, "%s %" PRId64 ".%06" PRId64 "\n", metrics_table[metric].name, us / 1000000, us % 1000000);
+	fprintf(metrics->out, "%s %" PRId64 ".%06" PRId64 "\n", name, us / 1000000, us % 1000000);
 }
 
 static void
-metrics_role(FILE *out, enum metric metric, const char *role, size_t index, const struct msg_role_status *status)
+metrics_role(const struct metrics *metrics, const char *role, uint32_t index, const struct msg_role_status *status,
+    bool restarts)
 {
-	char number[24];
+	char number[12];
 
-	snprintf(number, sizeof(number), "%zu", index);
+	snprintf(number, sizeof(number), "%u", index);
 	metrics_sample(
-	    out, metric, "role", role, "index", number, metric == METRIC_ROLE_UP ? status->pid != 0 : status->restarts);
+	    metrics, "role", role, "index", number, restarts ? status->restarts : (uint64_t)(status->pid != 0));
 }
 
 static void
-metrics_roles(FILE *out, enum metric metric, const struct msg_status *status)
+metrics_roles(const struct metrics *metrics, const struct msg_status *status, bool restarts)
 {
-	metrics_begin(out, metric);
-	metrics_role(out, metric, "keeper", 0, &status->keeper);
-	metrics_role(out, metric, "auditor", 0, &status->auditor);
-	metrics_role(out, metric, "control", 0, &status->control);
+	metrics_role(metrics, "keeper", 0, &status->keeper, restarts);
+	metrics_role(metrics, "auditor", 0, &status->auditor, restarts);
+	metrics_role(metrics, "control", 0, &status->control, restarts);
 	for (uint32_t i = 0; i < status->gateway_count && i < MSG_GATEWAYS_MAX; i++)
-		metrics_role(out, metric, "gateway", i, &status->gateways[i]);
+		metrics_role(metrics, "gateway", i, &status->gateways[i], restarts);
+}
+
+/* The processes, and control's own numbers. */
+static void
+metrics_daemon(struct metrics *metrics, const struct control_metrics *from)
+{
+	static const enum event_kind kinds[] = {EVENT_ATTACH, EVENT_DETACH, EVENT_POLICY, EVENT_RESTORED, EVENT_MARK};
+	const struct msg_status *status = from->status;
+
+	metrics_begin(metrics, "postern_build_info", "Always 1; the label is the version of posternd.");
+	metrics_sample(metrics, "version", from->version, NULL, NULL, 1);
+	metrics_time(metrics, "postern_start_time_seconds", status->started_us,
+	    "When posternd started, in seconds since the epoch.");
+	metrics_begin(metrics, "postern_role_up", "1 while the process runs and is ready.");
+	metrics_roles(metrics, status, false);
+	metrics_begin(
+	    metrics, "postern_role_restarts_total", "Times that the process ended unexpectedly and was started again.");
+	metrics_roles(metrics, status, true);
+	metrics_single(metrics, "postern_host_chain", status->host_chain != 0,
+	    "1 while the host's own table also refuses the never list.");
+	metrics_single(metrics, "postern_tampered_total", status->tampered,
+	    "Times that nftables rules were modified externally, or foreign sockets in a sandbox's namespace.");
+	metrics_begin(metrics, "postern_sandboxes", "Sandboxes, by state.");
+	for (size_t i = 0; i < CONTROL_METRICS_STATES; i++)
+		metrics_sample(metrics, "state", metrics_states[i], NULL, NULL, from->sandboxes[i]);
+	metrics_begin(
+	    metrics, "postern_events_total", "Events of the control socket on record, since the control role started.");
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		metrics_sample(metrics, "event", event_kind_text(kinds[i]), NULL, NULL, from->events[kinds[i]]);
 }
 
 /* What gateways and auditor say. */
 static void
-metrics_traffic(FILE *out, const struct control_metrics *metrics)
+metrics_traffic(struct metrics *metrics, const struct control_metrics *from)
 {
-	const struct msg_totals *totals = &metrics->status->totals;
-	const struct msg_log_state *log = &metrics->status->log;
+	const struct msg_totals *totals = &from->status->totals;
+	const struct msg_log_state *log = &from->status->log;
 
-	metrics_begin(out, METRIC_ATTEMPTS);
+	metrics_begin(metrics, "postern_attempts_total",
+	    "Attempts on record, by kind and final verdict; refused packets each, connections when they have ended.");
 	for (unsigned int kind = 0; kind < RECORD_ATTEMPT_MAX; kind++)
 		for (unsigned int verdict = 0; verdict < VERDICT_MAX; verdict++)
-			metrics_sample(out, METRIC_ATTEMPTS, "kind", metrics_kinds[kind], "verdict",
-			    verdict_text(verdict), totals->recorded[kind][verdict]);
-	metrics_single(out, METRIC_CONNECTIONS_OPEN, totals->open);
-	metrics_begin(out, METRIC_BYTES);
-	metrics_sample(out, METRIC_BYTES, "direction", "upload", NULL, NULL, totals->upload);
-	metrics_sample(out, METRIC_BYTES, "direction", "download", NULL, NULL, totals->download);
-	metrics_single(out, METRIC_RECORDS_WAITING, totals->waiting);
-	metrics_single(out, METRIC_AUDIT_OK, metrics->status->audit_ok != 0 && metrics->writable);
-	metrics_single(out, METRIC_AUDIT_CHANGES, log->changes);
-	metrics_single(out, METRIC_AUDIT_UNSEALED, log->unsealed);
-	metrics_time(out, METRIC_AUDIT_SEALED, log->sealed_us);
-	metrics_single(out, METRIC_AUDIT_SIZE, log->bytes);
-	metrics_single(out, METRIC_AUDIT_WAL, log->wal_bytes);
-	metrics_single(out, METRIC_AUDIT_WAL_HELD, metrics->wal_held);
+			metrics_sample(metrics, "kind", metrics_kinds[kind], "verdict", verdict_text(verdict),
+			    totals->recorded[kind][verdict]);
+	metrics_single(metrics, "postern_connections_open", totals->open,
+	    "Allowed connections and UDP flows that have not ended.");
+	metrics_begin(metrics, "postern_bytes_total", "Payload bytes passed on, from guests and to them.");
+	metrics_sample(metrics, "direction", "upload", NULL, NULL, totals->upload);
+	metrics_sample(metrics, "direction", "download", NULL, NULL, totals->download);
+	metrics_single(
+	    metrics, "postern_records_waiting", totals->waiting, "Records of gateways that are not on disk yet.");
+	metrics_single(metrics, "postern_audit_ok", from->status->audit_ok != 0 && from->writable,
+	    "1 while the log can be written; 0: new connections are refused.");
+	metrics_single(metrics, "postern_audit_changes_total", log->changes,
+	    "Changes in the log, on disk, since the log was created.");
+	metrics_single(
+	    metrics, "postern_audit_unsealed_changes", log->unsealed, "Changes in the log that no seal covers yet.");
+	metrics_time(metrics, "postern_audit_last_seal_timestamp_seconds", log->sealed_us,
+	    "Time of the newest seal, in seconds since the epoch; 0: there is none.");
+	metrics_single(metrics, "postern_audit_size_bytes", log->bytes, "Size of the audit database and its -wal.");
+	metrics_single(
+	    metrics, "postern_audit_wal_bytes", log->wal_bytes, "Bytes in use of the audit database's -wal.");
+	metrics_single(metrics, "postern_audit_wal_held", from->wal_held,
+	    "1 while a reader keeps the -wal from shrinking (the alarm of event audit_alarm).");
 }
 
 char *
-control_metrics_text(const struct control_metrics *metrics)
+control_metrics_text(const struct control_metrics *from)
 {
-	static const enum event_kind kinds[] = {EVENT_ATTACH, EVENT_DETACH, EVENT_POLICY, EVENT_RESTORED, EVENT_MARK};
-	const struct msg_status *status = metrics->status;
 	char *text = NULL;
 	size_t len;
-	FILE *out = open_memstream(&text, &len);
+	struct metrics metrics = {.out = open_memstream(&text, &len)};
 	bool failed;
 
-	if (out == NULL)
+	if (metrics.out == NULL)
 		return NULL;
-	metrics_begin(out, METRIC_BUILD_INFO);
-	metrics_sample(out, METRIC_BUILD_INFO, "version", metrics->version, NULL, NULL, 1);
-	metrics_time(out, METRIC_START_TIME, status->started_us);
-	metrics_roles(out, METRIC_ROLE_UP, status);
-	metrics_roles(out, METRIC_ROLE_RESTARTS, status);
-	metrics_single(out, METRIC_HOST_CHAIN, status->host_chain != 0);
-	metrics_single(out, METRIC_TAMPERED, status->tampered);
-	metrics_begin(out, METRIC_SANDBOXES);
-	for (size_t i = 0; i < CONTROL_METRICS_STATES; i++)
-		metrics_sample(out, METRIC_SANDBOXES, "state", metrics_states[i], NULL, NULL, metrics->sandboxes[i]);
-	metrics_begin(out, METRIC_EVENTS);
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		metrics_sample(
-		    out, METRIC_EVENTS, "event", event_kind_text(kinds[i]), NULL, NULL, metrics->events[kinds[i]]);
-	metrics_traffic(out, metrics);
-	failed = ferror(out) != 0;
-	if (fclose(out) == 0 && !failed)
+	metrics_daemon(&metrics, from);
+	metrics_traffic(&metrics, from);
+	failed = ferror(metrics.out) != 0;
+	if (fclose(metrics.out) == 0 && !failed)
 		return text;
 	free(text);
 	return NULL;
