@@ -95,7 +95,7 @@ judgement_of(const struct snapshot *policy, const struct decision *decision, uin
 struct judgement
 verdict_question(const struct snapshot *policy, const struct name *name, int64_t now_us)
 {
-	struct decision decision = snapshot_decide_dns(policy, name, now_us);
+	struct decision decision = snapshot_ports_any(policy, name, now_us);
 
 	return judgement_of(policy, &decision, IPPROTO_TCP, now_us);
 }

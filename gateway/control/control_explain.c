@@ -204,7 +204,7 @@ static bool
 hint_ports(const struct snapshot *snapshot, const struct name *name, int64_t now_us, char ret_text[EXPLAIN_HINT_MAX])
 {
 	struct proto_port ports[HINT_PORTS_MAX + 1];
-	size_t count = snapshot_host_ports(snapshot, name, ports, HINT_PORTS_MAX + 1, now_us), len;
+	size_t count = snapshot_ports_list(snapshot, name, ports, HINT_PORTS_MAX + 1, now_us), len;
 
 	if (count == 0)
 		return false;
@@ -226,7 +226,7 @@ hint_rule(const struct snapshot *snapshot, const char *text, size_t len, int64_t
 
 	if (name_canonical(text, len, &name) != NAME_OK)
 		return SNAPSHOT_NO_RULE;
-	decision = snapshot_decide_dns(snapshot, &name, now_us);
+	decision = snapshot_ports_any(snapshot, &name, now_us);
 	return decision.verdict == VERDICT_ALLOWED ? decision.rule : SNAPSHOT_NO_RULE;
 }
 

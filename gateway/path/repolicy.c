@@ -114,8 +114,8 @@ static bool
 repolicy_lease(const struct lease *lease, void *context)
 {
 	struct repolicy_context *c = context;
-	size_t before = snapshot_host_ports(c->old, &lease->name, c->before, REPOLICY_PORTS_MAX, c->old_us);
-	size_t after = snapshot_host_ports(c->sandbox->policy, &lease->name, c->after, REPOLICY_PORTS_MAX, c->now_us);
+	size_t before = snapshot_ports_list(c->old, &lease->name, c->before, REPOLICY_PORTS_MAX, c->old_us);
+	size_t after = snapshot_ports_list(c->sandbox->policy, &lease->name, c->after, REPOLICY_PORTS_MAX, c->now_us);
 
 	/* Thousands of names may share an address, and what one of them lost or won concerns all: each port is decided
 	 * once, or an edit would stop the gateway for seconds. Leases of an address come one after another, but for few

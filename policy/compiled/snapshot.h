@@ -115,11 +115,11 @@ struct decision snapshot_decide_host(
     const struct snapshot *snapshot, const struct name *name, uint8_t proto, uint16_t port, int64_t now_us);
 
 /* May it resolve the name: is any (proto, port) allowed for it? The rule is the one that opened the first such port. */
-struct decision snapshot_decide_dns(const struct snapshot *snapshot, const struct name *name, int64_t now_us);
+struct decision snapshot_ports_any(const struct snapshot *snapshot, const struct name *name, int64_t now_us);
 
 /* All (proto, port) that snapshot_decide_host allows for the name, sorted; returns how many (at most max, and
  * RULE_HOST_PORTS_MAX per matching rule). Under mode: learn also 80 and 443, as far as they are learnable. */
-size_t snapshot_host_ports(
+size_t snapshot_ports_list(
     const struct snapshot *snapshot, const struct name *name, struct proto_port *ret_ports, size_t max, int64_t now_us);
 
 /* What address rules say: ALLOWED by an allow cidr, DENIED with RULE_DENY by a deny cidr or NEVER_ADDRESS, else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Verifying a block that somebody else made, and that nobody can change any more (snapshot_block.c).
+/* Verifying a block that somebody else made, and that nobody can change any more (snapshot.c).
  *
  * Theory of operation. The header's sections must lie within the block; then each rule must be one that the compiler
  * could have written (canonical name, real prefix, ports in order, offsets inside their pools); then each table must
@@ -190,7 +190,8 @@ rule_is_sound(const struct snap_view *view, uint32_t index)
 		return false;
 	if (rule->text >= pool || rule->origin >= pool)
 		return false;
-	if (rule->id != snap_rule_id(view->strings + rule->text, view->strings + rule->origin, rule->bound != 0))
+	if (rule->id !=
+	    snapshot_derive_rule_id(view->strings + rule->text, view->strings + rule->origin, rule->bound != 0))
 		return false;
 	/* Rising, so that a chain ends. */
 	if (rule->next != 0 && (rule->next > view->rule_count || rule->next - 1 <= index))
@@ -205,7 +206,7 @@ slot_is_found(const struct snap_view *view, size_t kind, uint32_t at)
 {
 	const struct snap_slot *slots = view->tables[kind];
 	const struct snap_rule *rule = &view->rules[slots[at].rule - 1];
-	uint64_t hash = snap_hash_rule(view, rule);
+	uint64_t hash = snapshot_derive_hash_rule(view, rule);
 	uint32_t tag = (uint32_t)(hash >> 32);
 
 	if (slots[at].tag != tag)
@@ -217,7 +218,7 @@ slot_is_found(const struct snap_view *view, size_t kind, uint32_t at)
 			return true;
 		if (slots[here].rule == 0)
 			return false;
-		if (slots[here].tag == tag && snap_same_key(view, &view->rules[slots[here].rule - 1], rule))
+		if (slots[here].tag == tag && snapshot_derive_same_key(view, &view->rules[slots[here].rule - 1], rule))
 			return false;
 	}
 	return false;
@@ -244,7 +245,7 @@ table_check(const struct snap_view *view, size_t kind, struct error *err)
 			return corrupt(err, "a table is out of order");
 		chain = 0;
 		for (uint32_t next = slots[at].rule; next != 0; next = view->rules[next - 1].next) {
-			if (!snap_same_key(view, &view->rules[slots[at].rule - 1], &view->rules[next - 1]))
+			if (!snapshot_derive_same_key(view, &view->rules[slots[at].rule - 1], &view->rules[next - 1]))
 				return corrupt(err, "a chain of rules mixes keys");
 			chain++;
 		}
@@ -264,10 +265,10 @@ derived_check(const struct snapshot *s, struct error *err)
 	size_t count;
 	bool equal;
 
-	if (snap_derive_udp_ports(&s->view, ports, &count, &why) < 0 || count != s->udp_port_count ||
+	if (snapshot_derive_udp_ports(&s->view, ports, &count, &why) < 0 || count != s->udp_port_count ||
 	    memcmp(ports, s->udp_ports, count * sizeof(ports[0])) != 0)
 		return corrupt(err, "UDP ports do not follow from the rules");
-	if (snap_derive_ranges(&s->view, &ranges, &count, &why) < 0)
+	if (snapshot_derive_ranges(&s->view, &ranges, &count, &why) < 0)
 		return corrupt(err, "address ranges do not follow from the rules");
 	equal = count == s->range_count && memcmp(ranges, s->ranges, count * sizeof(*ranges)) == 0;
 	free(ranges);
@@ -331,7 +332,7 @@ hash_note(struct snapshot *s, struct error *err)
 }
 
 int
-snap_check(struct snapshot *s, struct error *err)
+snapshot_check(struct snapshot *s, struct error *err)
 {
 	if (block_check(s, err) < 0)
 		return -1;

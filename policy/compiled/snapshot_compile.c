@@ -237,7 +237,7 @@ rule_put(struct compile *c, size_t index)
 	}
 	to->text = string_put(c, text, len);
 	to->origin = string_put(c, from->origin, strnlen(from->origin, sizeof(from->origin)));
-	to->id = snap_rule_id(c->strings + to->text, c->strings + to->origin, from->bound);
+	to->id = snapshot_derive_rule_id(c->strings + to->text, c->strings + to->origin, from->bound);
 	target_put(from, to);
 }
 
@@ -258,7 +258,7 @@ static bool
 table_add(struct compile *c, uint32_t index)
 {
 	struct snap_rule *rule = &c->rules[index];
-	uint64_t hash = snap_hash_rule(&c->view, rule);
+	uint64_t hash = snapshot_derive_hash_rule(&c->view, rule);
 	struct snap_slot *table = c->tables[rule->kind];
 	uint32_t mask = c->view.masks[rule->kind], tag = (uint32_t)(hash >> 32);
 
@@ -271,7 +271,7 @@ table_add(struct compile *c, uint32_t index)
 			c->tails[index] = index;
 			return true;
 		}
-		if (slot->tag == tag && snap_same_key(&c->view, &c->rules[slot->rule - 1], rule)) {
+		if (slot->tag == tag && snapshot_derive_same_key(&c->view, &c->rules[slot->rule - 1], rule)) {
 			c->rules[c->tails[slot->rule - 1]].next = index + 1;
 			c->tails[slot->rule - 1] = index;
 			return true;
@@ -343,11 +343,11 @@ derive(struct compile *c, int fd, struct error *err)
 	size_t count;
 	int result;
 
-	if (snap_derive_ranges(&c->view, &ranges, &count, err) < 0)
+	if (snapshot_derive_ranges(&c->view, &ranges, &count, err) < 0)
 		return -1;
 	result = section_write(c, fd, &c->header.ranges, ranges, count, sizeof(*ranges), err);
 	free(ranges);
-	if (result < 0 || snap_derive_udp_ports(&c->view, udp_ports, &count, err) < 0)
+	if (result < 0 || snapshot_derive_udp_ports(&c->view, udp_ports, &count, err) < 0)
 		return -1;
 	return section_write(c, fd, &c->header.udp_ports, udp_ports, count, sizeof(udp_ports[0]), err);
 }

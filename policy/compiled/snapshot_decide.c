@@ -48,7 +48,7 @@ heads_add_name(const struct snap_view *view, struct snap_heads *heads, enum snap
 /* The hash runs from the name's end, so that every parent's is a stop on the way; heads come out shortest parent first
  * and are turned round. */
 void
-snap_heads_of_name(const struct snapshot *s, const struct name *name, struct snap_heads *ret_heads)
+snapshot_decide_heads_of(const struct snapshot *s, const struct name *name, struct snap_heads *ret_heads)
 {
 	const struct snap_view *view = &s->view;
 	uint64_t hash = snap_hash_start(view->seed), end;
@@ -89,7 +89,7 @@ prefix_of(const struct addr *addr, uint8_t bits)
 static void
 heads_add_prefix(const struct snap_view *view, struct snap_heads *heads, const struct prefix *prefix)
 {
-	uint64_t hash = snap_hash_prefix(view->seed, prefix);
+	uint64_t hash = snapshot_derive_hash_prefix(view->seed, prefix);
 	uint32_t tag = (uint32_t)(hash >> 32);
 
 	for (uint32_t step = 0; step < SNAP_PROBE_MAX; step++) {
@@ -136,7 +136,7 @@ rule_covers(const struct snap_view *view, const struct snap_rule *rule, uint8_t 
 static void
 heads_add_place(const struct snap_view *view, struct snap_heads *heads, enum snap_kind kind, uint32_t place)
 {
-	uint64_t hash = snap_hash_place(view->seed, place);
+	uint64_t hash = snapshot_derive_hash_place(view->seed, place);
 	uint32_t tag = (uint32_t)(hash >> 32);
 
 	for (uint32_t step = 0; step < SNAP_PROBE_MAX; step++) {
@@ -187,7 +187,7 @@ tally_decide(const struct snapshot *s, const struct tally *tally)
 }
 
 struct decision
-snap_heads_decide(
+snapshot_decide_heads(
     const struct snapshot *s, const struct snap_heads *heads, uint8_t proto, uint16_t port, int64_t now_us)
 {
 	const struct snap_view *view = &s->view;
@@ -226,8 +226,8 @@ snapshot_decide_host(const struct snapshot *s, const struct name *name, uint8_t 
 
 	if (name_never(name) != NULL)
 		return decision_of(REASON_NEVER_NAME, SNAPSHOT_NO_RULE);
-	snap_heads_of_name(s, name, &heads);
-	return snap_heads_decide(s, &heads, proto, port, now_us);
+	snapshot_decide_heads_of(s, name, &heads);
+	return snapshot_decide_heads(s, &heads, proto, port, now_us);
 }
 
 struct decision
@@ -238,7 +238,7 @@ snapshot_decide_addr(const struct snapshot *s, const struct addr *addr, uint8_t 
 	if (addr_never(addr) != NULL)
 		return decision_of(REASON_NEVER_ADDRESS, SNAPSHOT_NO_RULE);
 	heads_of_addr(s, addr, &heads);
-	return snap_heads_decide(s, &heads, proto, port, now_us);
+	return snapshot_decide_heads(s, &heads, proto, port, now_us);
 }
 
 /* The first live rule of a kind that is about this port, whatever its place, from the kind's first one on;
@@ -268,7 +268,7 @@ snapshot_decide_place(
 	if (place->country[0] != '\0')
 		heads_add_place(&s->view, &heads, SNAP_COUNTRY,
 		    (uint32_t)(uint8_t)place->country[0] << 8 | (uint8_t)place->country[1]);
-	decision = snap_heads_decide(s, &heads, proto, port, now_us);
+	decision = snapshot_decide_heads(s, &heads, proto, port, now_us);
 	if (decision.reason == REASON_RULE_DENY)
 		return decision;
 	if (place->country[0] == '\0')

@@ -19,7 +19,7 @@ snap_hash_name(uint64_t seed, const char *name, size_t len)
 }
 
 uint64_t
-snap_hash_prefix(uint64_t seed, const struct prefix *prefix)
+snapshot_derive_hash_prefix(uint64_t seed, const struct prefix *prefix)
 {
 	uint64_t hash = snap_hash_step(snap_hash_step(snap_hash_start(seed), prefix->addr.family), prefix->bits);
 
@@ -29,7 +29,7 @@ snap_hash_prefix(uint64_t seed, const struct prefix *prefix)
 }
 
 uint64_t
-snap_hash_place(uint64_t seed, uint32_t place)
+snapshot_derive_hash_place(uint64_t seed, uint32_t place)
 {
 	uint64_t hash = snap_hash_start(seed);
 
@@ -39,17 +39,17 @@ snap_hash_place(uint64_t seed, uint32_t place)
 }
 
 uint64_t
-snap_hash_rule(const struct snap_view *view, const struct snap_rule *rule)
+snapshot_derive_hash_rule(const struct snap_view *view, const struct snap_rule *rule)
 {
 	if (rule->kind == SNAP_CIDR)
-		return snap_hash_prefix(view->seed, &rule->prefix);
+		return snapshot_derive_hash_prefix(view->seed, &rule->prefix);
 	if (rule->kind == SNAP_COUNTRY || rule->kind == SNAP_ASN)
-		return snap_hash_place(view->seed, rule->place);
+		return snapshot_derive_hash_place(view->seed, rule->place);
 	return snap_hash_name(view->seed, view->strings + rule->name, rule->name_len);
 }
 
 bool
-snap_same_key(const struct snap_view *view, const struct snap_rule *a, const struct snap_rule *b)
+snapshot_derive_same_key(const struct snap_view *view, const struct snap_rule *a, const struct snap_rule *b)
 {
 	if (a->kind != b->kind)
 		return false;
@@ -70,7 +70,7 @@ hash_text(uint64_t hash, const char *text, size_t len)
 
 /* The line is left out: a rule that moves within its file stays the rule that it was. */
 uint64_t
-snap_rule_id(const char *text, const char *origin, bool bound)
+snapshot_derive_rule_id(const char *text, const char *origin, bool bound)
 {
 	size_t len = strlen(origin), file = len;
 	uint64_t hash = snap_hash_start(bound);
@@ -102,7 +102,7 @@ port_insert(uint16_t *ports, size_t *count, uint16_t port)
 }
 
 int
-snap_derive_udp_ports(
+snapshot_derive_udp_ports(
     const struct snap_view *view, uint16_t ret_ports[RULE_UDP_PORTS_MAX], size_t *ret_count, struct error *err)
 {
 	size_t count = 0;
@@ -173,7 +173,8 @@ opens_by_itself(const struct snap_rule *rule)
 }
 
 int
-snap_derive_ranges(const struct snap_view *view, struct addr_range **ret_ranges, size_t *ret_count, struct error *err)
+snapshot_derive_ranges(
+    const struct snap_view *view, struct addr_range **ret_ranges, size_t *ret_count, struct error *err)
 {
 	bool learn = view->header->mode == POLICY_MODE_LEARN;
 	size_t never_count, count = 0;

@@ -93,7 +93,7 @@ struct snap_view {
 	uint32_t rule_count;
 };
 
-struct snap_block; /* snapshot_block.c: the mapping, which all snapshots of one memfd share */
+struct snap_block; /* snapshot.c: the mapping, which all snapshots of one memfd share */
 
 struct snapshot {
 	struct snap_block *block; /* a reference; NULL while it is being checked */
@@ -113,7 +113,7 @@ struct snapshot {
 };
 
 /* Check the block at s->base, of s->size bytes, and fill in all but block and retired. 0, or -1 with ERROR_CORRUPT. */
-int snap_check(struct snapshot *s, struct error *err);
+int snapshot_check(struct snapshot *s, struct error *err);
 
 /* Is it a rule now? */
 static inline bool
@@ -130,10 +130,10 @@ struct snap_heads {
 	size_t count;
 };
 
-void snap_heads_of_name(const struct snapshot *s, const struct name *name, struct snap_heads *ret_heads);
+void snapshot_decide_heads_of(const struct snapshot *s, const struct name *name, struct snap_heads *ret_heads);
 
 /* The verdict of the rules in these chains on one port. */
-struct decision snap_heads_decide(
+struct decision snapshot_decide_heads(
     const struct snapshot *s, const struct snap_heads *heads, uint8_t proto, uint16_t port, int64_t now_us);
 
 /* A key while its hash is computed: bytes are fed from the end of a name, so that each parent's hash is on the way. */
@@ -158,21 +158,21 @@ snap_hash_end(uint64_t hash)
 	return hash ^ hash >> 32;
 }
 
-uint64_t snap_hash_prefix(uint64_t seed, const struct prefix *prefix);
-uint64_t snap_hash_place(uint64_t seed, uint32_t place);
-uint64_t snap_hash_rule(const struct snap_view *view, const struct snap_rule *rule);
+uint64_t snapshot_derive_hash_prefix(uint64_t seed, const struct prefix *prefix);
+uint64_t snapshot_derive_hash_place(uint64_t seed, uint32_t place);
+uint64_t snapshot_derive_hash_rule(const struct snap_view *view, const struct snap_rule *rule);
 
 /* Same kind, same name or prefix? */
-bool snap_same_key(const struct snap_view *view, const struct snap_rule *a, const struct snap_rule *b);
+bool snapshot_derive_same_key(const struct snap_view *view, const struct snap_rule *a, const struct snap_rule *b);
 
 /* What snapshot_rule_id says of a rule with this text and origin. */
-uint64_t snap_rule_id(const char *text, const char *origin, bool bound);
+uint64_t snapshot_derive_rule_id(const char *text, const char *origin, bool bound);
 
 /* The UDP ports of all allow rules, rising. 0, or -1 with ERROR_LIMIT when there are more than RULE_UDP_PORTS_MAX. */
-int snap_derive_udp_ports(
+int snapshot_derive_udp_ports(
     const struct snap_view *view, uint16_t ret_ports[RULE_UDP_PORTS_MAX], size_t *ret_count, struct error *err);
 /* What ranges_compute says about the block's address rules; *ret_ranges (SNAPSHOT_RANGES_MAX) is the caller's. */
-int snap_derive_ranges(
+int snapshot_derive_ranges(
     const struct snap_view *view, struct addr_range **ret_ranges, size_t *ret_count, struct error *err);
 
 #endif

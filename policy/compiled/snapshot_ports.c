@@ -64,7 +64,7 @@ name_rules_collect(const struct snapshot *s, const struct name *name, int64_t no
 
 	ret->allowed.any = ret->denied.any = ret->bounds.any = false;
 	ret->denier = SNAPSHOT_NO_RULE;
-	snap_heads_of_name(s, name, &ret->heads);
+	snapshot_decide_heads_of(s, name, &ret->heads);
 	for (size_t i = 0; i < ret->heads.count; i++) {
 		for (uint32_t next = ret->heads.rule[i]; next != 0; next = view->rules[next - 1].next) {
 			const struct snap_rule *rule = &view->rules[next - 1];
@@ -123,7 +123,7 @@ name_is_learnable(const struct snapshot *s, const struct name_rules *rules)
 }
 
 struct decision
-snapshot_decide_dns(const struct snapshot *s, const struct name *name, int64_t now_us)
+snapshot_ports_any(const struct snapshot *s, const struct name *name, int64_t now_us)
 {
 	struct decision decision = {
 	    .verdict = VERDICT_DENIED, .rule = SNAPSHOT_NO_RULE, .lapsed = SNAPSHOT_NO_RULE, .reason = REASON_NO_RULE};
@@ -162,7 +162,8 @@ snapshot_decide_dns(const struct snapshot *s, const struct name *name, int64_t n
 	}
 	/* Allowed, and denied or out of bounds port by port: what shuts the first explains it. */
 	if (shut != NULL)
-		decision = snap_heads_decide(s, &rules.heads, shut->proto, s->view.ports[shut->ranges].first, now_us);
+		decision =
+		    snapshot_decide_heads(s, &rules.heads, shut->proto, s->view.ports[shut->ranges].first, now_us);
 	if (name_is_learnable(s, &rules)) {
 		decision.reason = REASON_NO_RULE;
 		decision.rule = SNAPSHOT_NO_RULE;
@@ -208,7 +209,7 @@ learn_ports_add(const struct snapshot *s, struct name_rules *rules)
 }
 
 size_t
-snapshot_host_ports(
+snapshot_ports_list(
     const struct snapshot *s, const struct name *name, struct proto_port *ret_ports, size_t max, int64_t now_us)
 {
 	struct name_rules rules;

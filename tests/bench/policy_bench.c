@@ -115,10 +115,10 @@ batch_time(const struct snapshot *s, const struct name names[BATCH], enum questi
 			*allowed += snapshot_decide_host(s, &names[i], IPPROTO_TCP, 443, 1).verdict == VERDICT_ALLOWED;
 			break;
 		case QUESTION_DNS:
-			*allowed += snapshot_decide_dns(s, &names[i], 1).verdict == VERDICT_ALLOWED;
+			*allowed += snapshot_ports_any(s, &names[i], 1).verdict == VERDICT_ALLOWED;
 			break;
 		case QUESTION_PORTS:
-			*allowed += snapshot_host_ports(s, &names[i], ports, RULE_HOST_PORTS_MAX, 1) > 0;
+			*allowed += snapshot_ports_list(s, &names[i], ports, RULE_HOST_PORTS_MAX, 1) > 0;
 			break;
 		}
 	}

@@ -51,8 +51,8 @@ ask_name(const struct snapshot *s, const char *text, size_t len)
 
 	if (name_canonical(text, len, &name) != NAME_OK)
 		return;
-	decision = snapshot_decide_dns(s, &name, NOW_US);
-	count = snapshot_host_ports(s, &name, open, PORTS_MAX, NOW_US);
+	decision = snapshot_ports_any(s, &name, NOW_US);
+	count = snapshot_ports_list(s, &name, open, PORTS_MAX, NOW_US);
 	if (count > PORTS_MAX || (count > 0 && !is_open(decision)))
 		abort();
 	if (count == 0 && decision.verdict == VERDICT_ALLOWED)

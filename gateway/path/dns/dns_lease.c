@@ -132,7 +132,7 @@ lease_admit(struct dns_query *query, const struct lease_ports *ports, const stru
 static int
 lease_prepare(struct dns_query *query, struct lease_ports *ret_ports)
 {
-	ret_ports->count = snapshot_host_ports(query->server->sandbox->policy, &query->question.name, ret_ports->ports,
+	ret_ports->count = snapshot_ports_list(query->server->sandbox->policy, &query->question.name, ret_ports->ports,
 	    DNS_LEASE_PORTS_MAX, clock_real_us());
 	if (ret_ports->count > DNS_LEASE_PORTS_MAX)
 		ret_ports->count = DNS_LEASE_PORTS_MAX;

@@ -250,8 +250,8 @@ questions_compare(const struct list *list, const struct snapshot *s)
 	assert_int_equal(name_canonical(text, strlen(text), &name), NAME_OK);
 	for (size_t i = 0; i < sizeof(ports) / sizeof(ports[0]); i++)
 		open += list_decide(list, text, ports[i], second) == REASON_ALLOWED;
-	assert_int_equal(snapshot_host_ports(s, &name, listed, RULE_HOST_PORTS_MAX, now_us), open);
-	assert_int_equal(snapshot_decide_dns(s, &name, now_us).verdict, open > 0 ? VERDICT_ALLOWED : VERDICT_DENIED);
+	assert_int_equal(snapshot_ports_list(s, &name, listed, RULE_HOST_PORTS_MAX, now_us), open);
+	assert_int_equal(snapshot_ports_any(s, &name, now_us).verdict, open > 0 ? VERDICT_ALLOWED : VERDICT_DENIED);
 }
 
 static void

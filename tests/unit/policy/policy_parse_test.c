@@ -433,8 +433,8 @@ case_B_01_empty_means_nothing(void **state)
 			assert_int_equal(name_canonical(hosts[h], strlen(hosts[h]), &name), NAME_OK);
 			assert_int_equal(
 			    snapshot_decide_host(snapshot, &name, IPPROTO_TCP, 443, 0).verdict, VERDICT_DENIED);
-			assert_int_equal(snapshot_decide_dns(snapshot, &name, 0).verdict, VERDICT_DENIED);
-			assert_int_equal(snapshot_host_ports(snapshot, &name, ports, RULE_HOST_PORTS_MAX, 0), 0);
+			assert_int_equal(snapshot_ports_any(snapshot, &name, 0).verdict, VERDICT_DENIED);
+			assert_int_equal(snapshot_ports_list(snapshot, &name, ports, RULE_HOST_PORTS_MAX, 0), 0);
 		}
 		assert_int_equal(snapshot_decide_addr(snapshot, &addr, IPPROTO_TCP, 443, 0).verdict, VERDICT_DENIED);
 		snapshot_free(snapshot);

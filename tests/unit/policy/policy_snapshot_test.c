@@ -95,7 +95,7 @@ dns(const struct snapshot *snapshot, const char *text)
 {
 	struct name name = name_of(text);
 
-	return snapshot_decide_dns(snapshot, &name, 0);
+	return snapshot_ports_any(snapshot, &name, 0);
 }
 
 static struct decision
@@ -259,7 +259,7 @@ expect_ports(const struct snapshot *s, const char *text, size_t max, const char 
 {
 	struct proto_port ports[256];
 	struct name name = name_of(text);
-	size_t count = snapshot_host_ports(s, &name, ports, max, 0), len = 0;
+	size_t count = snapshot_ports_list(s, &name, ports, max, 0), len = 0;
 	char got[512] = "";
 
 	for (size_t i = 0; i < count; i++)
@@ -284,7 +284,7 @@ ports_of_a_name(void **state)
 	expect_ports(s, "c.x.example", 64, "");
 	expect_ports(s, "x.example", 64, "");
 	expect_ports(s, "metadata.google.internal", 64, "");
-	assert_int_equal(snapshot_host_ports(s, &name, NULL, 0, 0), 0);
+	assert_int_equal(snapshot_ports_list(s, &name, NULL, 0, 0), 0);
 	snapshot_free(s);
 }
 
@@ -383,7 +383,7 @@ compare_names(const struct policy *policy, const struct snapshot *s)
 
 		pick_name(text, sizeof(text), false);
 		name = name_of(text);
-		count = snapshot_host_ports(s, &name, ports, 256, 0);
+		count = snapshot_ports_list(s, &name, ports, 256, 0);
 		/* no rule names a port between 1100 and 5000 */
 		for (uint32_t port = 1; port < 5002; port = port == 1100 ? 4999 : port + 1) {
 			for (unsigned int udp = 0; udp < 2; udp++) {
@@ -396,7 +396,7 @@ compare_names(const struct policy *policy, const struct snapshot *s)
 			}
 		}
 		assert_int_equal(count, open);
-		assert_int_equal(snapshot_decide_dns(s, &name, 0).verdict, open > 0 ? VERDICT_ALLOWED : VERDICT_DENIED);
+		assert_int_equal(snapshot_ports_any(s, &name, 0).verdict, open > 0 ? VERDICT_ALLOWED : VERDICT_DENIED);
 		for (size_t i = 0; i < count; i++)
 			assert_int_equal(
 			    oracle_decide(policy, text, NULL, ports[i].proto, ports[i].port), REASON_ALLOWED);
@@ -713,8 +713,8 @@ every_question(const struct snapshot *s)
 
 		(void)strlen(snapshot_rule_text(s, decision.rule));
 		(void)strlen(snapshot_rule_origin(s, decision.rule));
-		(void)snapshot_decide_dns(s, &name, 0);
-		(void)snapshot_host_ports(s, &name, ports, 64, 0);
+		(void)snapshot_ports_any(s, &name, 0);
+		(void)snapshot_ports_list(s, &name, ports, 64, 0);
 	}
 	for (size_t i = 0; i < sizeof(addrs) / sizeof(addrs[0]); i++)
 		(void)at_addr(s, addrs[i], IPPROTO_UDP, 5000);

@@ -92,7 +92,7 @@ dns(const struct snapshot *s, const char *text, int64_t now_us)
 {
 	struct name name = name_of(text);
 
-	return snapshot_decide_dns(s, &name, now_us);
+	return snapshot_ports_any(s, &name, now_us);
 }
 
 static size_t
@@ -101,7 +101,7 @@ port_count(const struct snapshot *s, const char *text, int64_t now_us)
 	struct name name = name_of(text);
 	struct proto_port ports[RULE_HOST_PORTS_MAX];
 
-	return snapshot_host_ports(s, &name, ports, RULE_HOST_PORTS_MAX, now_us);
+	return snapshot_ports_list(s, &name, ports, RULE_HOST_PORTS_MAX, now_us);
 }
 
 static struct decision
@@ -446,13 +446,13 @@ rules_keep_their_identity(void **state)
 	assert_int_not_equal(snapshot_rule_id(a, 0), snapshot_rule_id(b, 2));
 	assert_int_not_equal(snapshot_rule_id(a, 0), 0);
 	assert_int_equal(snapshot_rule_id(a, SNAPSHOT_NO_RULE), 0);
-	assert_int_not_equal(snap_rule_id("allow a.example", "edit by uid 1", false),
-	    snap_rule_id("allow a.example", "edit by uid 2", false));
-	assert_int_equal(
-	    snap_rule_id("allow a.example", "p.yaml:1", false), snap_rule_id("allow a.example", "p.yaml:22", false));
-	assert_int_not_equal(
-	    snap_rule_id("allow a.example", "p.yaml:1", false), snap_rule_id("allow a.example", "p.yaml:1", true));
-	assert_int_not_equal(snap_rule_id("a", "bc", false), snap_rule_id("ab", "c", false));
+	assert_int_not_equal(snapshot_derive_rule_id("allow a.example", "edit by uid 1", false),
+	    snapshot_derive_rule_id("allow a.example", "edit by uid 2", false));
+	assert_int_equal(snapshot_derive_rule_id("allow a.example", "p.yaml:1", false),
+	    snapshot_derive_rule_id("allow a.example", "p.yaml:22", false));
+	assert_int_not_equal(snapshot_derive_rule_id("allow a.example", "p.yaml:1", false),
+	    snapshot_derive_rule_id("allow a.example", "p.yaml:1", true));
+	assert_int_not_equal(snapshot_derive_rule_id("a", "bc", false), snapshot_derive_rule_id("ab", "c", false));
 	snapshot_free(a);
 	snapshot_free(b);
 }

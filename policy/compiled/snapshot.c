@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Mapped once in a process, however many sandboxes go by it.
+/* A compiled policy as a process has it: mapped once, however many sandboxes go by it; and what it says of itself.
  *
  * Theory of operation. The seals come first: once the four are on, nobody can change a byte between check and use. So
  * what was checked once stays good as long as it is mapped, and a descriptor of the same memfd gets the mapping that is
@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <search.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -92,7 +93,7 @@ block_new(const struct snap_block *key, int fd, struct error *err)
 		return NULL;
 	}
 	block->checked = (struct snapshot){.base = base, .size = (size_t)key->size};
-	if (snap_check(&block->checked, err) < 0) {
+	if (snapshot_check(&block->checked, err) < 0) {
 		block_free(block);
 		return NULL;
 	}
@@ -159,4 +160,84 @@ snapshot_free(struct snapshot *s)
 	block_drop(s->block);
 	free(s->retired);
 	free(s);
+}
+
+/* ---- what a block says of itself ---- */
+
+void
+snapshot_hash(const struct snapshot *s, char ret_hex[65])
+{
+	memcpy(ret_hex, s->hash, sizeof(s->hash));
+}
+
+enum policy_ech
+snapshot_ech(const struct snapshot *s)
+{
+	return (enum policy_ech)s->view.header->ech;
+}
+
+enum policy_mode
+snapshot_mode(const struct snapshot *s)
+{
+	return (enum policy_mode)s->view.header->mode;
+}
+
+bool
+snapshot_is_bounded(const struct snapshot *s)
+{
+	return s->view.header->bounded != 0;
+}
+
+const struct limits *
+snapshot_limits(const struct snapshot *s)
+{
+	return &s->view.header->limits;
+}
+
+const char *
+snapshot_setting_origin(const struct snapshot *s, enum policy_setting setting)
+{
+	uint32_t at = s->view.header->setting_origins[setting];
+
+	return at == 0 ? "" : s->view.strings + at - 1;
+}
+
+int64_t
+snapshot_next_expiry_us(const struct snapshot *s, int64_t now_us)
+{
+	int64_t next_us = 0;
+
+	for (uint32_t i = 0; s->expires && i < s->view.rule_count; i++) {
+		int64_t expires_us = s->view.rules[i].expires_us;
+
+		if (expires_us > now_us && (next_us == 0 || expires_us < next_us))
+			next_us = expires_us;
+	}
+	return next_us;
+}
+
+uint32_t
+snapshot_country_rule(const struct snapshot *s)
+{
+	return s->country_rule;
+}
+
+uint32_t
+snapshot_asn_rule(const struct snapshot *s)
+{
+	return s->asn_rule;
+}
+
+const struct addr_range *
+snapshot_ranges(const struct snapshot *s, size_t *ret_count)
+{
+	*ret_count = s->range_count;
+	return s->ranges;
+}
+
+const uint16_t *
+snapshot_udp_ports(const struct snapshot *s, size_t *ret_count)
+{
+	*ret_count = s->udp_port_count;
+	return s->udp_ports;
 }
