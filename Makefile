@@ -203,6 +203,13 @@ fuzz: fuzz-build
 fuzz-replay: fuzz-build
 	@tests/run fuzz
 
+$(BUILD)/tests/bench/load: tests/bench/load.c
+	@mkdir -p $(dir $@)
+	$(call say,LINK) $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $<
+# The data path beside another version's: make bench-path BASELINE=../old/build, as root.
+bench-path: all $(BUILD)/tests/bench/load
+	@BUILD=$(BUILD) tests/lab/enter tests/bench/path $(BASELINE)
+
 bench: $(BENCH_BIN) all
 	@status=0; for program in $(BENCH_BIN) "tests/lab/enter tests/bench/fleet"; do \
 		echo "# $$program"; BUILD=$(BUILD) $$program || status=1; done; exit $$status
@@ -246,7 +253,7 @@ uninstall:
 clean:
 	rm -rf build build-*
 
-.PHONY: all unit probes lab-programs fuzz-programs bench deps vm-image demo test test-long lint measure fuzz-build fuzz fuzz-replay man install \
+.PHONY: all unit probes lab-programs fuzz-programs bench bench-path deps vm-image demo test test-long lint measure fuzz-build fuzz fuzz-replay man install \
 	uninstall clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
