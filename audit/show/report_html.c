@@ -2,6 +2,7 @@
 #include "audit/show/report_html.h"
 
 #include "audit/show/render.h"
+#include "base/utf8.h"
 
 #include <stdbool.h>
 #include <time.h>
@@ -41,27 +42,6 @@ report_html_bytes(FILE *out, const char *bytes, size_t len)
 		html_ascii(out, (unsigned char)bytes[i]);
 }
 
-/* Length of the UTF-8 sequence at text (RFC 3629: shortest form, no surrogates), and its code point; 0: none. */
-static size_t
-html_decode(const unsigned char *text, size_t len, uint32_t *ret_point)
-{
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t size = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
-	uint32_t point = text[0] & (0xffu >> (size + 1));
-
-	if (text[0] < 0xc2 || text[0] > 0xf4 || len < size)
-		return 0;
-	for (size_t i = 1; i < size; i++) {
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-		point = point << 6 | (text[i] & 0x3fu);
-	}
-	if (point < least[size] || point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff))
-		return 0;
-	*ret_point = point;
-	return size;
-}
-
 /* Controls, soft hyphen, zero width, direction marks, separators, variation selectors, tags, byte order marks. */
 static bool
 html_is_unseen(uint32_t point)
@@ -79,7 +59,7 @@ report_html_utf8(FILE *out, const char *text, size_t len)
 	uint32_t point;
 
 	for (size_t i = 0; i < len;) {
-		size_t size = bytes[i] < 0x80 ? 1 : html_decode(bytes + i, len - i, &point);
+		size_t size = utf8_decode(bytes + i, len - i, &point);
 
 		if (size <= 1)
 			html_ascii(out, bytes[i++]);

@@ -12,6 +12,7 @@
  * process that has it mapped. */
 #include "gateway/shared/geo.h"
 
+#include "base/utf8.h"
 #include "policy/names/country.h"
 
 #include <assert.h>
@@ -148,58 +149,27 @@ geo_read_asn(const MMDB_entry_data_s *value, struct geo_place *place)
 	return true;
 }
 
-/* Length of the well-formed UTF-8 character at the beginning (RFC 3629: shortest form, no surrogates); 0: there is
- * none. */
-static size_t
-geo_utf8_len(const uint8_t *bytes, size_t left)
-{
-	uint8_t lead = bytes[0], low = 0x80, high = 0xbf;
-	size_t len;
-
-	if (lead < 0x80)
-		return 1;
-	len = lead >= 0xc2 && lead <= 0xdf ? 2
-	    : lead >= 0xe0 && lead <= 0xef ? 3
-	    : lead >= 0xf0 && lead <= 0xf4 ? 4
-					   : 0;
-	if (len == 0 || len > left)
-		return 0;
-	if (lead == 0xe0 || lead == 0xf0)
-		low = lead == 0xe0 ? 0xa0 : 0x90;
-	if (lead == 0xed || lead == 0xf4)
-		high = lead == 0xed ? 0x9f : 0x8f;
-	for (size_t i = 1; i < len; i++, low = 0x80, high = 0xbf)
-		if (bytes[i] < low || bytes[i] > high)
-			return 0;
-	return len;
-}
-
-/* C0, DEL, and C1 in two bytes. */
-static bool
-geo_is_control(const uint8_t *character, size_t len)
-{
-	return (len == 1 && (character[0] < 0x20 || character[0] == 0x7f)) ||
-	    (len == 2 && character[0] == 0xc2 && character[1] < 0xa0);
-}
-
 /* What is no character, and control characters, become '?'; cut at a whole character. */
 static void
 geo_copy_text(const char *text, size_t size, char *ret_text, size_t ret_size)
 {
-	const uint8_t *bytes = (const uint8_t *)text;
 	size_t used = 0;
 
 	for (size_t at = 0, len; at < size; at += len) {
-		len = geo_utf8_len(bytes + at, size - at);
-		if (used + (len == 0 ? 1 : len) >= ret_size)
+		uint32_t point = 0;
+		bool good;
+
+		len = utf8_decode(text + at, size - at, &point);
+		good = len > 0 && point >= 0x20 && (point < 0x7f || point >= 0xa0);
+		if (len == 0)
+			len = 1;
+		if (used + len >= ret_size)
 			break;
-		if (len == 0 || geo_is_control(bytes + at, len)) {
-			ret_text[used++] = '?';
-			len = len == 0 ? 1 : len;
-			continue;
-		}
-		memcpy(ret_text + used, bytes + at, len);
-		used += len;
+		if (good)
+			memcpy(ret_text + used, text + at, len);
+		else
+			ret_text[used] = '?';
+		used += good ? len : 1;
 	}
 	ret_text[used] = '\0';
 }

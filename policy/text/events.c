@@ -2,6 +2,7 @@
 #include "policy/text/events.h"
 
 #include "base/escape.h"
+#include "base/utf8.h"
 
 #include <stdarg.h>
 #include <stdint.h>
@@ -272,37 +273,13 @@ events_scalar(const struct events *e, size_t *ret_len)
 	return (const char *)e->event.data.scalar.value;
 }
 
-/* Length of the well-formed UTF-8 character at the front of text; 0 when there is none (RFC 3629 section 4). */
-static size_t
-utf8_length(const unsigned char *text, size_t len)
-{
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t want = text[0] < 0x80 ? 1
-	    : text[0] < 0xc2         ? 0
-	    : text[0] < 0xe0         ? 2
-	    : text[0] < 0xf0         ? 3
-	    : text[0] < 0xf5         ? 4
-				     : 0;
-	uint32_t code = want < 2 ? text[0] : text[0] & (0x7fu >> want);
-
-	if (want > len)
-		return 0;
-	for (size_t i = 1; i < want; i++) {
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-		code = code << 6 | (text[i] & 0x3f);
-	}
-	if (want > 0 && (code < least[want] || (code >= 0xd800 && code < 0xe000) || code > 0x10ffff))
-		return 0;
-	return want;
-}
-
 /* A NUL ends a C string somewhere below and bad UTF-8 is read in several ways: neither gets as far as the YAML reader.
  */
 static int
 check_bytes(struct events *e, const unsigned char *text, size_t len)
 {
 	struct place at = {1, 1};
+	uint32_t point;
 	size_t step;
 
 	for (size_t i = 0; i < len; i += step) {
@@ -310,7 +287,7 @@ check_bytes(struct events *e, const unsigned char *text, size_t len)
 			events_report(e, at, "a NUL byte does not belong into a policy");
 			return -1;
 		}
-		step = utf8_length(text + i, len - i);
+		step = utf8_decode(text + i, len - i, &point);
 		if (step == 0) {
 			events_report(e, at, "byte 0x%02x is not valid UTF-8", text[i]);
 			return -1;
