@@ -49,45 +49,35 @@ control_edits_format(const struct policy *edits)
 	return text;
 }
 
-/* The comment lines, each cut at its end and at the ": " between author and rule. */
+/* A comment line, cut at its end and at the ": " between author and rule. */
 struct edits_mark {
 	const char *origin, *rule;
 };
 
-static size_t
-edits_marks(char *text, struct edits_mark *ret_marks, size_t max)
+/* Gives each rule the origin that the comment lines in text have for it; cuts text up. */
+static void
+edits_set_origins(struct policy *edits, char *text, struct edits_mark marks[CONTROL_EDITS_MAX])
 {
-	char *save = NULL;
-	size_t count = 0;
+	char *save = NULL, *line = strtok_r(text, "\n", &save), *colon;
+	char mark[RULE_TEXT_MAX + 16], word[RULE_TEXT_MAX];
+	size_t count = 0, at = 0;
 
-	for (char *line = strtok_r(text, "\n", &save); line != NULL && count < max;
-	     line = strtok_r(NULL, "\n", &save)) {
-		char *colon;
-
+	for (; line != NULL && count < CONTROL_EDITS_MAX; line = strtok_r(NULL, "\n", &save)) {
 		if (strncmp(line, EDITS_MARK EDITS_BY, strlen(EDITS_MARK EDITS_BY)) != 0)
 			continue;
 		colon = strstr(line, ": ");
 		if (colon == NULL)
 			continue;
 		*colon = '\0';
-		ret_marks[count++] = (struct edits_mark){.origin = line + strlen(EDITS_MARK), .rule = colon + 2};
+		marks[count++] = (struct edits_mark){.origin = line + strlen(EDITS_MARK), .rule = colon + 2};
 	}
-	return count;
-}
-
-static void
-edits_set_origins(struct policy *edits, const struct edits_mark *marks, size_t count)
-{
-	char text[RULE_TEXT_MAX + 16], word[RULE_TEXT_MAX];
-	size_t at = 0;
-
 	for (size_t i = 0; i < edits->rule_count; i++) {
 		struct rule *rule = &edits->rules[i];
 
-		snprintf(text, sizeof(text), "%s %s", edits_action(rule), rule_format(rule, word));
+		snprintf(mark, sizeof(mark), "%s %s", edits_action(rule), rule_format(rule, word));
 		/* Mostly in the same order: begin where the last one was found. */
 		for (size_t tries = 0; tries < count; tries++, at = (at + 1) % count) {
-			if (strcmp(marks[at].rule, text) != 0)
+			if (strcmp(marks[at].rule, mark) != 0)
 				continue;
 			snprintf(rule->origin, sizeof(rule->origin), "%s", marks[at].origin);
 			break;
@@ -108,7 +98,7 @@ control_edits_parse(const char *text, size_t len, struct policy *ret_edits, stru
 	copy = strdup(text);
 	marks = calloc(CONTROL_EDITS_MAX, sizeof(*marks));
 	if (copy != NULL && marks != NULL)
-		edits_set_origins(ret_edits, marks, edits_marks(copy, marks, CONTROL_EDITS_MAX));
+		edits_set_origins(ret_edits, copy, marks);
 	free(copy);
 	free(marks);
 	return 0;

@@ -482,8 +482,9 @@ control_explain_parse_target(const char *text, struct control_target *ret_target
 
 /* Answers, with the leases or (NULL) without them. */
 static void
-explain_end(struct control_job *job, const struct msg_leases_done *leases)
+explain_end(struct control_job *job, const void *answer)
 {
+	const struct msg_leases_done *leases = answer;
 	const struct explain_job *explain = job->data;
 	struct control_sandbox *sandbox = control_sandbox_find(job->control, job->target);
 	struct control_explain_facts facts;
@@ -514,37 +515,22 @@ explain_end(struct control_job *job, const struct msg_leases_done *leases)
 		"leases", leases == NULL ? json_array() : control_show_leases(leases)));
 }
 
-static void
-explain_answer(struct control_job *job, const void *answer)
-{
-	explain_end(job, answer);
-}
-
-/* Reads the request. 0, or -1 with *err. */
-static int
-explain_read(struct control_job *job, struct explain_job *explain, struct error *err)
-{
-	json_t *target;
-	const struct control_field fields[] = {{"target", JSON_STRING, true, &target}};
-
-	if (control_json_fields(job->body, fields, 1, err) < 0 ||
-	    control_json_text(target, "target", explain->text, sizeof(explain->text), err) < 0)
-		return -1;
-	return control_explain_parse_target(explain->text, &explain->target, err);
-}
-
 void
 control_explain_start(struct control_job *job)
 {
 	struct control_sandbox *sandbox = control_sandbox_find(job->control, job->target);
 	struct explain_job *explain = calloc(1, sizeof(*explain));
+	json_t *target;
+	const struct control_field fields[] = {{"target", JSON_STRING, true, &target}};
 	struct msg_leases ask = {0};
 	struct error err;
 
 	job->data = explain;
 	job->data_free = free;
 	error_set(&err, ERROR_NOT_FOUND, "no sandbox %s", job->target);
-	if (sandbox == NULL || explain == NULL || explain_read(job, explain, &err) < 0) {
+	if (sandbox == NULL || explain == NULL || control_json_fields(job->body, fields, 1, &err) < 0 ||
+	    control_json_text(target, "target", explain->text, sizeof(explain->text), &err) < 0 ||
+	    control_explain_parse_target(explain->text, &explain->target, &err) < 0) {
 		control_job_fail(job, &err);
 		return;
 	}
@@ -554,6 +540,6 @@ control_explain_start(struct control_job *job)
 	else
 		ask.name = explain->target.name;
 	if (!sandbox->attached || (!explain->target.is_addr && explain->target.name_error != NAME_OK) ||
-	    control_job_ask(job, MSG_LEASES, &ask, sizeof(ask), -1, explain_answer, &err) < 0)
+	    control_job_ask(job, MSG_LEASES, &ask, sizeof(ask), -1, explain_end, &err) < 0)
 		explain_end(job, NULL);
 }

@@ -154,45 +154,37 @@ restore_answer(struct control_job *job, const void *answer)
 	restore_finished(control);
 }
 
-/* The policy as stored; an empty one when that is broken. A changed outcome is a new generation. */
-static int
-restore_compile(struct control *control, struct control_sandbox *sandbox, int *ret_fd, struct error *err)
-{
-	struct policy nothing;
-	char hash[65];
-	int rc;
-
-	if (sandbox->error[0] == '\0' &&
-	    control_compile(control, sandbox->policy_text, sandbox->policy_file, sandbox->policy_applied_us,
-		&sandbox->edits, ret_fd, &sandbox->snapshot, err) < 0)
-		restore_break(sandbox, err);
-	if (sandbox->error[0] != '\0') {
-		policy_init(&nothing);
-		rc = control_compile(control, NULL, "", 0, &nothing, ret_fd, &sandbox->snapshot, err);
-		policy_free(&nothing);
-		if (rc < 0)
-			return -1;
-	}
-	control_usage_retire(sandbox);
-	snapshot_hash(sandbox->snapshot, hash);
-	if (strcmp(hash, sandbox->hash) != 0)
-		sandbox->generation = ++sandbox->last_generation;
-	memcpy(sandbox->hash, hash, sizeof(hash));
-	return 0;
-}
-
+/* Attaches with the policy as stored; with an empty one when that is broken. A changed outcome is a new generation. */
 static void
 restore_start(struct control_job *job)
 {
-	struct control_sandbox *sandbox = control_sandbox_find(job->control, job->name);
+	struct control *control = job->control;
+	struct control_sandbox *sandbox = control_sandbox_find(control, job->name);
+	struct policy nothing;
 	struct error err;
-	int fd = -1, rc;
+	char hash[65];
+	int fd = -1, rc = -1;
 
-	rc = restore_compile(job->control, sandbox, &fd, &err);
-	if (rc == 0)
+	if (sandbox->error[0] == '\0') {
+		rc = control_compile(control, sandbox->policy_text, sandbox->policy_file, sandbox->policy_applied_us,
+		    &sandbox->edits, &fd, &sandbox->snapshot, &err);
+		if (rc < 0)
+			restore_break(sandbox, &err);
+	}
+	if (rc < 0) {
+		policy_init(&nothing);
+		rc = control_compile(control, NULL, "", 0, &nothing, &fd, &sandbox->snapshot, &err);
+		policy_free(&nothing);
+	}
+	if (rc == 0) {
+		control_usage_retire(sandbox);
+		snapshot_hash(sandbox->snapshot, hash);
+		if (strcmp(hash, sandbox->hash) != 0)
+			sandbox->generation = ++sandbox->last_generation;
+		memcpy(sandbox->hash, hash, sizeof(hash));
 		rc = control_attach_ask(job, sandbox, true, fd, restore_answer, &err);
-	if (fd >= 0)
 		close(fd);
+	}
 	if (rc < 0)
 		restore_failed(job, sandbox, &err);
 }

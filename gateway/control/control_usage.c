@@ -80,20 +80,11 @@ control_usage_parse(struct control_sandbox *sandbox, const char *text, size_t le
 	return 0;
 }
 
-/* Does a rule or a limit depend on the counts? */
-static bool
-usage_matters(const struct control_sandbox *sandbox)
-{
-	const struct limits *limits = sandbox->snapshot == NULL ? NULL : snapshot_limits(sandbox->snapshot);
-
-	/* Rows are in order, and the sandbox's own is 0: the last one is a rule's if any is. */
-	return (sandbox->usage.count > 0 && sandbox->usage.rows[sandbox->usage.count - 1].rule != 0) ||
-	    (limits != NULL && (limits->of[LIMIT_UPLOAD].hard != 0 || limits->of[LIMIT_DOWNLOAD].hard != 0));
-}
-
 static void
 usage_store(struct control_sandbox *sandbox, void *context)
 {
+	const struct limits *limits = sandbox->snapshot == NULL ? NULL : snapshot_limits(sandbox->snapshot);
+	const struct usage_table *usage = &sandbox->usage;
 	struct control *control = context;
 	struct error err;
 	char *text;
@@ -101,9 +92,12 @@ usage_store(struct control_sandbox *sandbox, void *context)
 	if (!sandbox->usage_dirty)
 		return;
 	sandbox->usage_dirty = false;
-	if (!usage_matters(sandbox))
+	/* Only if a rule or a limit depends on the counts. Rows are in order, and the sandbox's own is 0: the last one is
+	 * a rule's if any is. */
+	if ((usage->count == 0 || usage->rows[usage->count - 1].rule == 0) &&
+	    (limits == NULL || (limits->of[LIMIT_UPLOAD].hard == 0 && limits->of[LIMIT_DOWNLOAD].hard == 0)))
 		return;
-	text = usage_format(&sandbox->usage);
+	text = usage_format(usage);
 	if (text == NULL ||
 	    control_state_write(control->state_fd, sandbox->name, CONTROL_FILE_USAGE, text, strlen(text), &err) < 0)
 		log_warnx("%s: its usage is not on disk: %s", sandbox->name, text == NULL ? "out of memory" : err.text);

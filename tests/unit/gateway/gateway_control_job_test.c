@@ -4,6 +4,19 @@
 
 #define RULES "/v1/sandboxes/vm1/rules"
 
+/* An edit that the keeper has, and does not answer yet. */
+static int
+send_edit(struct far *far)
+{
+	int fd;
+
+	far_attach(far, FAR_ATTACH);
+	far->hold_policy = true;
+	fd = far_send(far, "POST", RULES, "{\"action\":\"allow\",\"rules\":[\"a.org\"]}");
+	far_wait(far, far_holds_policy);
+	return fd;
+}
+
 static void
 a_refusal_lets_the_next_change_begin(void **state)
 {
@@ -12,10 +25,7 @@ a_refusal_lets_the_next_change_begin(void **state)
 	uint64_t tag;
 	json_t *answer;
 
-	far_attach(far, FAR_ATTACH);
-	far->hold_policy = true;
-	first = far_send(far, "POST", RULES, "{\"action\":\"allow\",\"rules\":[\"a.org\"]}");
-	far_wait(far, far_holds_policy);
+	first = send_edit(far);
 	second = far_send(far, "DELETE", "/v1/sandboxes/vm1", NULL);
 	far_expect(far, "GET", "/v1/sandboxes/vm1", NULL, 200, "state", "attached");
 	assert_int_equal(far->detaches, 0);
@@ -40,10 +50,7 @@ an_answer_to_nothing_is_ignored(void **state)
 	struct far *far = *state;
 	int fd, status;
 
-	far_attach(far, FAR_ATTACH);
-	far->hold_policy = true;
-	fd = far_send(far, "POST", RULES, "{\"action\":\"allow\",\"rules\":[\"a.org\"]}");
-	far_wait(far, far_holds_policy);
+	fd = send_edit(far);
 	far_answer_policy(far, far->held_tag + 1000);
 	far_answer_result(far, 0, ERROR_SYSTEM);
 	far_expect(far, "GET", "/v1/sandboxes/vm1", NULL, 200, "state", "attached");
@@ -68,10 +75,7 @@ an_answer_of_another_type_ends_the_role(void **state)
 	struct far *far = *state;
 	int fd, status;
 
-	far_attach(far, FAR_ATTACH);
-	far->hold_policy = true;
-	fd = far_send(far, "POST", RULES, "{\"action\":\"allow\",\"rules\":[\"a.org\"]}");
-	far_wait(far, far_holds_policy);
+	fd = send_edit(far);
 	far_answer_result(far, far->held_tag, ERROR_NONE);
 	far_wait(far, has_ended);
 	close(fd);
@@ -95,10 +99,7 @@ a_shutdown_answers_what_waits(void **state)
 	int first, second, status;
 	json_t *answer;
 
-	far_attach(far, FAR_ATTACH);
-	far->hold_policy = true;
-	first = far_send(far, "POST", RULES, "{\"action\":\"allow\",\"rules\":[\"a.org\"]}");
-	far_wait(far, far_holds_policy);
+	first = send_edit(far);
 	second = far_send(far, "POST", RULES, "{\"action\":\"allow\",\"rules\":[\"b.org\"]}");
 	far_expect(far, "GET", "/v1/sandboxes/vm1", NULL, 200, "state", "attached"); /* both have come */
 	far_stop(far);
