@@ -17,7 +17,7 @@ static struct {
 	bool follow;
 	int64_t since; /* the number of a seal; 0: all */
 	bool json, printed;
-} s;
+} given;
 
 static void
 seal_print_json(const struct seal *seal, const char *log_id, const char *note)
@@ -41,18 +41,18 @@ seal_print(const struct seal *seal, const char *log_id, void *context)
 
 	(void)context;
 	seal_note(seal, log_id, note);
-	if (s.json)
+	if (given.json)
 		seal_print_json(seal, log_id, note);
 	else
-		printf("%s%s", s.printed ? "\n" : "", note);
-	s.printed = true;
+		printf("%s%s", given.printed ? "\n" : "", note);
+	given.printed = true;
 }
 
 static const struct args_option seal_options[] = {
-    {0, "since", "N", "export: seals from number N on", .parse = command_parse_number, .target = &s.since, .min = 1,
+    {0, "since", "N", "export: seals from number N on", .parse = command_parse_number, .target = &given.since, .min = 1,
 	.max = INT64_MAX},
-    {'f', "follow", NULL, "export: wait for more", .flag = &s.follow},
-    COMMAND_DB(&s.db),
+    {'f', "follow", NULL, "export: wait for more", .flag = &given.follow},
+    COMMAND_DB(&given.db),
     {0},
 };
 
@@ -64,7 +64,7 @@ seal_export(struct seals *seals, struct error *err)
 	for (;;) {
 		if (seals_read(seals, seal_print, NULL, err) < 0 || command_flush(err) < 0)
 			return -1;
-		if (!s.follow)
+		if (!given.follow)
 			return 0;
 		nanosleep(&pause, NULL);
 	}
@@ -97,12 +97,12 @@ seal_run(const struct command *command, struct error *err)
 	struct seals *seals;
 	int rc;
 
-	s.json = command->json;
+	given.json = command->json;
 	if (!key && strcmp(command->operands.items[0], "export") != 0)
 		return command_usage(err, "%.40s: not one of export, key", command->operands.items[0]);
-	if (key && (s.follow || s.since != 0))
+	if (key && (given.follow || given.since != 0))
 		return command_usage(err, "--since and --follow are for seal export");
-	seals = seals_open(command_db(s.db), s.since == 0 ? 0 : s.since - 1, err);
+	seals = seals_open(command_db(given.db), given.since == 0 ? 0 : given.since - 1, err);
 	if (seals == NULL)
 		return -1;
 	rc = key ? seal_print_keys(command, seals, err) : seal_export(seals, err);

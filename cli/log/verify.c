@@ -24,7 +24,7 @@ static struct {
 	struct verify_note *notes;
 	struct verify_options options;
 	json_t *gaps; /* the first VERIFY_GAPS_MAX */
-} v;
+} given;
 
 static void
 verify_note_gap(const struct verify_gap *gap, void *context)
@@ -32,10 +32,10 @@ verify_note_gap(const struct verify_gap *gap, void *context)
 	char when[40], safe[RECORD_DETAIL_MAX * 4];
 
 	(void)context;
-	if (json_array_size(v.gaps) == VERIFY_GAPS_MAX)
+	if (json_array_size(given.gaps) == VERIFY_GAPS_MAX)
 		return;
 	escape_terminal(gap->detail, strlen(gap->detail), safe, sizeof(safe));
-	json_array_append_new(v.gaps,
+	json_array_append_new(given.gaps,
 	    json_pack("{s:s, s:s, s:s}", "time", render_time_utc(gap->ts_us, when), "event", event_kind_text(gap->kind),
 		"detail", safe));
 }
@@ -44,43 +44,42 @@ verify_note_gap(const struct verify_gap *gap, void *context)
 static int
 verify_parse_since(const struct args_option *option, const char *text, struct error *err)
 {
-	struct verify_options *options = &v.options;
 	char *end;
 
 	(void)option;
 	if (*text == '\0' || strspn(text, "0123456789") != strlen(text))
-		return when_parse(text, clock_real_us(), &options->since_us, err);
-	options->since_seq = strtoll(text, &end, 10);
-	return options->since_seq > 0 ? 0 : error_set(err, ERROR_USAGE, "numbers begin with 1");
+		return when_parse(text, clock_real_us(), &given.options.since_us, err);
+	given.options.since_seq = strtoll(text, &end, 10);
+	return given.options.since_seq > 0 ? 0 : error_set(err, ERROR_USAGE, "numbers begin with 1");
 }
 
 static const struct args_option verify_command_options[] = {
     {0, "since", "TIME|SEQ", "begin with the newest seal before: 2h, 2026-11-29T20:31:00Z, or a number",
 	.parse = verify_parse_since},
     {0, "key", "FILE|LINE", "a trusted verifier key, or a file of them; may be repeated (default: the keys in the log)",
-	.list = &v.keys},
+	.list = &given.keys},
     {0, "seals", "FILE", "seals exported earlier, which must be in the log unchanged (-: standard input)",
-	.text = &v.seals},
-    {0, "sandbox", "NAME", "add up the accounts of this sandbox only", .text = &v.options.sandbox},
-    COMMAND_DB(&v.db),
+	.text = &given.seals},
+    {0, "sandbox", "NAME", "add up the accounts of this sandbox only", .text = &given.options.sandbox},
+    COMMAND_DB(&given.db),
     {0},
 };
 
 static int
 verify_set(struct error *err)
 {
-	for (size_t i = 0; i < v.keys.count; i++)
-		if (verify_input_key(v.keys.items[i], v.parsed_keys, &v.options.key_count, err) < 0)
+	for (size_t i = 0; i < given.keys.count; i++)
+		if (verify_input_key(given.keys.items[i], given.parsed_keys, &given.options.key_count, err) < 0)
 			return error_prefix(err, "--key");
-	if (v.seals != NULL && verify_input_notes(v.seals, &v.notes, &v.options.note_count, err) < 0)
+	if (given.seals != NULL && verify_input_notes(given.seals, &given.notes, &given.options.note_count, err) < 0)
 		return error_prefix(err, "--seals");
-	v.db = command_db(v.db);
-	v.options.keys = v.parsed_keys;
-	v.options.notes = v.notes;
-	v.options.progress_handler = progress_show;
-	v.options.gap_handler = verify_note_gap;
-	v.gaps = json_array();
-	return v.gaps != NULL ? 0 : error_set(err, ERROR_SYSTEM, "out of memory");
+	given.db = command_db(given.db);
+	given.options.keys = given.parsed_keys;
+	given.options.notes = given.notes;
+	given.options.progress_handler = progress_show;
+	given.options.gap_handler = verify_note_gap;
+	given.gaps = json_array();
+	return given.gaps != NULL ? 0 : error_set(err, ERROR_SYSTEM, "out of memory");
 }
 
 static json_t *
@@ -111,7 +110,7 @@ verify_json(const struct verify_result *result)
 		(json_int_t)result->notes_matched, "of_other_logs", (json_int_t)result->notes_of_others, "accounts",
 		"add_up", (json_int_t)result->accounts, "of_dropped_records", (json_int_t)result->accounts_pruned,
 		"left_out", (json_int_t)result->accounts_left_out, "gap_count", (json_int_t)result->gaps, "gaps",
-		v.gaps, "fault_count", (json_int_t)result->fault_count, "faults", faults);
+		given.gaps, "fault_count", (json_int_t)result->fault_count, "faults", faults);
 	if (result->fault_count == 0)
 		return json;
 	json_object_set_new(json, "first",
@@ -168,11 +167,11 @@ verify_print_faults(const struct verify_result *result)
 static void
 verify_print_text(const struct verify_result *result)
 {
-	uint64_t gaps = json_array_size(v.gaps);
+	uint64_t gaps = json_array_size(given.gaps);
 	json_t *gap;
 	size_t at;
 
-	printf("log        %s, %s\n", result->log_id, v.db);
+	printf("log        %s, %s\n", result->log_id, given.db);
 	verify_print_seals(result);
 	printf("rows       ");
 	for (unsigned int i = 1; i < CHAIN_TABLE_MAX; i++)
@@ -189,11 +188,11 @@ verify_print_text(const struct verify_result *result)
 			printf("; %" PRIu64 " not checked: too many", result->accounts_left_out);
 		printf("\n");
 	}
-	if (v.options.note_count > 0)
+	if (given.options.note_count > 0)
 		printf("elsewhere  %" PRIu64 " seals taken elsewhere are here as they were; %" PRIu64
 		       " are of other logs\n",
 		    result->notes_matched, result->notes_of_others);
-	json_array_foreach(v.gaps, at, gap) printf("gap        %s %s %s\n", command_text(gap, "time"),
+	json_array_foreach(given.gaps, at, gap) printf("gap        %s %s %s\n", command_text(gap, "time"),
 	    command_text(gap, "event"), command_text(gap, "detail"));
 	if (result->gaps > gaps)
 		printf("gap        and %" PRIu64 " more\n", result->gaps - gaps);
@@ -213,17 +212,17 @@ verify_run_command(const struct command *command, struct error *err)
 	struct progress progress;
 	int rc = verify_set(err);
 
-	v.options.context = &progress;
+	given.options.context = &progress;
 	progress_start(&progress);
 	if (rc == 0)
-		rc = verify_run(v.db, &v.options, &result, err);
+		rc = verify_run(given.db, &given.options, &result, err);
 	progress_end(&progress);
 	if (rc == 0 && command->json)
 		command_print(command, verify_json(&result), NULL);
 	else if (rc == 0)
 		verify_print_text(&result);
-	free(v.notes);
-	json_decref(v.gaps);
+	free(given.notes);
+	json_decref(given.gaps);
 	return rc < 0 ? -1 : result.fault_count > 0;
 }
 
