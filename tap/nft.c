@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The only file that talks to libnftnl about tables, chains, sets and transactions; nft_rule.c does rules. */
+/* Theory of operation. A batch is one datagram of messages, each built in place by libmnl: tables, chains, sets,
+ * elements and counters here, rules in nft_rule.c by libnftnl. The kernel takes all of it or nothing, and says so
+ * before sendto(2) returns: a message of its own for each error, and the acknowledgement that the last message asks
+ * for. A batch whose building failed, for want of memory or because a list is too long, is freed and not sent. */
 #include "tap/attr.h"
 #include "tap/nft.h"
 
 #include "tap/tap_internal.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <libmnl/libmnl.h>
-#include <libnftnl/chain.h>
 #include <libnftnl/common.h>
-#include <libnftnl/object.h>
-#include <libnftnl/set.h>
-#include <libnftnl/table.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Room that each message may need; libmnl and libnftnl do not check. */
+/* Room that each message may need; libmnl and libnftnl do not check it. */
 #define NFT_MESSAGE_MAX (96 * 1024)
 /* Largest batch: a policy's SNAPSHOT_RANGES_MAX intervals of 120 bytes, and some room. */
 #define NFT_BATCH_MAX (2 * 1024 * 1024)
@@ -190,19 +190,11 @@ static void
 nft_batch_table_message(struct nft_batch *batch, uint16_t type, uint16_t flags)
 {
 	struct nlmsghdr *nlh = nft_batch_message(batch, type, flags);
-	struct nftnl_table *table;
 
 	if (nlh == NULL)
 		return;
-	table = nftnl_table_alloc();
-	if (table == NULL || nftnl_table_set_str(table, NFTNL_TABLE_NAME, batch->table) < 0) {
-		nft_batch_fail(batch, ENOMEM);
-	} else {
-		nftnl_table_nlmsg_build_payload(nlh, table);
-		nft_batch_push(batch, nlh);
-	}
-	if (table != NULL)
-		nftnl_table_free(table);
+	mnl_attr_put_strz(nlh, NFTA_TABLE_NAME, batch->table);
+	nft_batch_push(batch, nlh);
 }
 
 void
@@ -223,135 +215,92 @@ void
 nft_batch_counter(struct nft_batch *batch, const char *name)
 {
 	struct nlmsghdr *nlh = nft_batch_message(batch, NFT_MSG_NEWOBJ, NLM_F_CREATE);
-	struct nftnl_obj *object;
 
 	if (nlh == NULL)
 		return;
-	object = nftnl_obj_alloc();
-	if (object == NULL) {
-		nft_batch_fail(batch, ENOMEM);
-		return;
-	}
-	nftnl_obj_set_u32(object, NFTNL_OBJ_TYPE, NFT_OBJECT_COUNTER);
-	nftnl_obj_set_u64(object, NFTNL_OBJ_CTR_PKTS, 0);
-	nftnl_obj_set_u64(object, NFTNL_OBJ_CTR_BYTES, 0);
-	nftnl_obj_set_str(object, NFTNL_OBJ_TABLE, batch->table);
-	nftnl_obj_set_str(object, NFTNL_OBJ_NAME, name);
-	if (!nftnl_obj_is_set(object, NFTNL_OBJ_TABLE) || !nftnl_obj_is_set(object, NFTNL_OBJ_NAME)) {
-		nft_batch_fail(batch, ENOMEM);
-	} else {
-		nftnl_obj_nlmsg_build_payload(nlh, object);
-		nft_batch_push(batch, nlh);
-	}
-	nftnl_obj_free(object);
-}
-
-/* Build a chain's message; takes the chain. */
-static void
-nft_batch_chain_message(struct nft_batch *batch, struct nftnl_chain *chain, const char *name)
-{
-	struct nlmsghdr *nlh = nft_batch_message(batch, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
-
-	if (chain == NULL) {
-		nft_batch_fail(batch, ENOMEM);
-		return;
-	}
-	if (nlh != NULL) {
-		if (nftnl_chain_set_str(chain, NFTNL_CHAIN_TABLE, batch->table) < 0 ||
-		    nftnl_chain_set_str(chain, NFTNL_CHAIN_NAME, name) < 0) {
-			nft_batch_fail(batch, ENOMEM);
-		} else {
-			nftnl_chain_nlmsg_build_payload(nlh, chain);
-			nft_batch_push(batch, nlh);
-		}
-	}
-	nftnl_chain_free(chain);
+	mnl_attr_put_strz(nlh, NFTA_OBJ_TABLE, batch->table);
+	mnl_attr_put_strz(nlh, NFTA_OBJ_NAME, name);
+	mnl_attr_put_u32(nlh, NFTA_OBJ_TYPE, htonl(NFT_OBJECT_COUNTER));
+	mnl_attr_nest_end(nlh, mnl_attr_nest_start(nlh, NFTA_OBJ_DATA)); /* from zero */
+	nft_batch_push(batch, nlh);
 }
 
 void
 nft_batch_base_chain(
     struct nft_batch *batch, const char *name, uint32_t hook, int32_t priority, uint32_t policy, const char *device)
 {
-	struct nftnl_chain *chain = nftnl_chain_alloc();
+	struct nlmsghdr *nlh = nft_batch_message(batch, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
+	struct nlattr *nest;
 
-	if (chain != NULL) {
-		nftnl_chain_set_u32(chain, NFTNL_CHAIN_HOOKNUM, hook);
-		nftnl_chain_set_s32(chain, NFTNL_CHAIN_PRIO, priority);
-		nftnl_chain_set_u32(chain, NFTNL_CHAIN_POLICY, policy);
-		if (nftnl_chain_set_str(chain, NFTNL_CHAIN_TYPE, "filter") < 0 ||
-		    (device != NULL && nftnl_chain_set_str(chain, NFTNL_CHAIN_DEV, device) < 0))
-			nft_batch_fail(batch, ENOMEM);
-	}
-	nft_batch_chain_message(batch, chain, name);
+	if (nlh == NULL)
+		return;
+	mnl_attr_put_strz(nlh, NFTA_CHAIN_TABLE, batch->table);
+	mnl_attr_put_strz(nlh, NFTA_CHAIN_NAME, name);
+	nest = mnl_attr_nest_start(nlh, NFTA_CHAIN_HOOK);
+	mnl_attr_put_u32(nlh, NFTA_HOOK_HOOKNUM, htonl(hook));
+	mnl_attr_put_u32(nlh, NFTA_HOOK_PRIORITY, htonl((uint32_t)priority));
+	if (device != NULL)
+		mnl_attr_put_strz(nlh, NFTA_HOOK_DEV, device);
+	mnl_attr_nest_end(nlh, nest);
+	mnl_attr_put_u32(nlh, NFTA_CHAIN_POLICY, htonl(policy));
+	mnl_attr_put_strz(nlh, NFTA_CHAIN_TYPE, "filter");
+	nft_batch_push(batch, nlh);
 }
 
 void
 nft_batch_chain(struct nft_batch *batch, const char *name)
 {
-	nft_batch_chain_message(batch, nftnl_chain_alloc(), name);
-}
+	struct nlmsghdr *nlh = nft_batch_message(batch, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
 
-/* Sets the members of a set. */
-static int
-nft_set_fill(struct nftnl_set *object, const struct nft_batch *batch, const struct nft_set *set)
-{
-	nftnl_set_set_u32(object, NFTNL_SET_FAMILY, (uint32_t)batch->family);
-	nftnl_set_set_u32(object, NFTNL_SET_FLAGS, set->flags);
-	nftnl_set_set_u32(object, NFTNL_SET_KEY_TYPE, set->key_type);
-	nftnl_set_set_u32(object, NFTNL_SET_KEY_LEN, set->key_len);
-	nftnl_set_set_u32(object, NFTNL_SET_ID, batch->seq);
-	if (set->timeout_ms != 0) {
-		nftnl_set_set_u64(object, NFTNL_SET_TIMEOUT, set->timeout_ms);
-		nftnl_set_set_u32(object, NFTNL_SET_GC_INTERVAL, set->gc_interval_ms);
-	}
-	if (set->size != 0)
-		nftnl_set_set_u32(object, NFTNL_SET_DESC_SIZE, set->size);
-	if ((set->flags & NFT_SET_CONCAT) != 0 &&
-	    nftnl_set_set_data(object, NFTNL_SET_DESC_CONCAT, set->fields, set->field_count) < 0)
-		return -1;
-	if (nftnl_set_set_str(object, NFTNL_SET_TABLE, batch->table) < 0)
-		return -1;
-	return nftnl_set_set_str(object, NFTNL_SET_NAME, set->name);
+	if (nlh == NULL)
+		return;
+	mnl_attr_put_strz(nlh, NFTA_CHAIN_TABLE, batch->table);
+	mnl_attr_put_strz(nlh, NFTA_CHAIN_NAME, name);
+	nft_batch_push(batch, nlh);
 }
 
 void
 nft_batch_set(struct nft_batch *batch, const struct nft_set *set)
 {
 	struct nlmsghdr *nlh = nft_batch_message(batch, NFT_MSG_NEWSET, NLM_F_CREATE);
-	struct nftnl_set *object;
+	struct nlattr *nest, *fields, *field;
 
 	if (nlh == NULL)
 		return;
-	object = nftnl_set_alloc();
-	if (object == NULL || nft_set_fill(object, batch, set) < 0) {
-		nft_batch_fail(batch, ENOMEM);
-	} else {
-		nftnl_set_nlmsg_build_payload(nlh, object);
-		nft_batch_push(batch, nlh);
+	mnl_attr_put_strz(nlh, NFTA_SET_TABLE, batch->table);
+	mnl_attr_put_strz(nlh, NFTA_SET_NAME, set->name);
+	mnl_attr_put_u32(nlh, NFTA_SET_FLAGS, htonl(set->flags));
+	mnl_attr_put_u32(nlh, NFTA_SET_KEY_TYPE, htonl(set->key_type));
+	mnl_attr_put_u32(nlh, NFTA_SET_KEY_LEN, htonl(set->key_len));
+	mnl_attr_put_u32(nlh, NFTA_SET_ID, htonl(batch->seq));
+	if (set->timeout_ms != 0) {
+		mnl_attr_put_u64(nlh, NFTA_SET_TIMEOUT, htobe64(set->timeout_ms));
+		mnl_attr_put_u32(nlh, NFTA_SET_GC_INTERVAL, htonl(set->gc_interval_ms));
 	}
-	if (object != NULL)
-		nftnl_set_free(object);
+	nest = mnl_attr_nest_start(nlh, NFTA_SET_DESC);
+	if (set->size != 0)
+		mnl_attr_put_u32(nlh, NFTA_SET_DESC_SIZE, htonl(set->size));
+	if ((set->flags & NFT_SET_CONCAT) != 0) {
+		fields = mnl_attr_nest_start(nlh, NFTA_SET_DESC_CONCAT);
+		for (uint8_t i = 0; i < set->field_count; i++) {
+			field = mnl_attr_nest_start(nlh, NFTA_LIST_ELEM);
+			mnl_attr_put_u32(nlh, NFTA_SET_FIELD_LEN, htonl(set->fields[i]));
+			mnl_attr_nest_end(nlh, field);
+		}
+		mnl_attr_nest_end(nlh, fields);
+	}
+	mnl_attr_nest_end(nlh, nest);
+	nft_batch_push(batch, nlh);
 }
 
-/* NULL when memory is short. */
-static struct nftnl_set_elem *
-nft_elem_make(const struct nft_elem *elem, size_t key_len)
+/* Adds one end of an element's key to a message. */
+static void
+nft_elem_key(struct nlmsghdr *nlh, uint16_t type, const uint8_t *key, size_t key_len)
 {
-	struct nftnl_set_elem *object = nftnl_set_elem_alloc();
+	struct nlattr *nest = mnl_attr_nest_start(nlh, type);
 
-	if (object == NULL)
-		return NULL;
-	if (nftnl_set_elem_set(object, NFTNL_SET_ELEM_KEY, elem->key, (uint32_t)key_len) < 0 ||
-	    (elem->has_key_end &&
-		nftnl_set_elem_set(object, NFTNL_SET_ELEM_KEY_END, elem->key_end, (uint32_t)key_len) < 0)) {
-		nftnl_set_elem_free(object);
-		return NULL;
-	}
-	if (elem->interval_end)
-		nftnl_set_elem_set_u32(object, NFTNL_SET_ELEM_FLAGS, NFT_SET_ELEM_INTERVAL_END);
-	if (elem->timeout_ms != 0)
-		nftnl_set_elem_set_u64(object, NFTNL_SET_ELEM_TIMEOUT, elem->timeout_ms);
-	return object;
+	mnl_attr_put(nlh, NFTA_DATA_VALUE, key_len, key);
+	mnl_attr_nest_end(nlh, nest);
 }
 
 /* Adds a message about elements; none of them means all. */
@@ -360,27 +309,30 @@ nft_batch_elems(struct nft_batch *batch, uint16_t type, uint16_t flags, const ch
     size_t count, size_t key_len)
 {
 	struct nlmsghdr *nlh = nft_batch_message(batch, type, flags);
-	struct nftnl_set *object = nftnl_set_alloc();
-	struct nftnl_set_elem *elem;
+	struct nlattr *list = NULL, *nest;
 
-	if (object == NULL || count > NFT_ELEMS_MAX)
-		nft_batch_fail(batch, object == NULL ? ENOMEM : E2BIG);
-	else if (nftnl_set_set_str(object, NFTNL_SET_TABLE, batch->table) < 0 ||
-	    nftnl_set_set_str(object, NFTNL_SET_NAME, set) < 0)
-		nft_batch_fail(batch, ENOMEM);
-	for (size_t i = 0; batch->error == 0 && i < count; i++) {
-		elem = nft_elem_make(&elems[i], key_len);
-		if (elem == NULL)
-			nft_batch_fail(batch, ENOMEM);
-		else
-			nftnl_set_elem_add(object, elem);
+	if (count > NFT_ELEMS_MAX)
+		nft_batch_fail(batch, E2BIG);
+	if (nlh == NULL || batch->error != 0)
+		return;
+	mnl_attr_put_strz(nlh, NFTA_SET_ELEM_LIST_TABLE, batch->table);
+	mnl_attr_put_strz(nlh, NFTA_SET_ELEM_LIST_SET, set);
+	if (count > 0)
+		list = mnl_attr_nest_start(nlh, NFTA_SET_ELEM_LIST_ELEMENTS);
+	for (size_t i = 0; i < count; i++) {
+		nest = mnl_attr_nest_start(nlh, NFTA_LIST_ELEM);
+		if (elems[i].interval_end)
+			mnl_attr_put_u32(nlh, NFTA_SET_ELEM_FLAGS, htonl(NFT_SET_ELEM_INTERVAL_END));
+		if (elems[i].timeout_ms != 0)
+			mnl_attr_put_u64(nlh, NFTA_SET_ELEM_TIMEOUT, htobe64(elems[i].timeout_ms));
+		nft_elem_key(nlh, NFTA_SET_ELEM_KEY, elems[i].key, key_len);
+		if (elems[i].has_key_end)
+			nft_elem_key(nlh, NFTA_SET_ELEM_KEY_END, elems[i].key_end, key_len);
+		mnl_attr_nest_end(nlh, nest);
 	}
-	if (batch->error == 0 && nlh != NULL) {
-		nftnl_set_elems_nlmsg_build_payload(nlh, object);
-		nft_batch_push(batch, nlh);
-	}
-	if (object != NULL)
-		nftnl_set_free(object);
+	if (list != NULL)
+		mnl_attr_nest_end(nlh, list);
+	nft_batch_push(batch, nlh);
 }
 
 void
