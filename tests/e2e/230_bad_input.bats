@@ -228,7 +228,7 @@ sys.exit(subprocess.run(["postern", "list"], timeout=20).returncode)' "$LAB/run/
 		matches "status" "^broken +$name" "$output"
 		matches "what posternd says" "control: sandbox ${name%%:*} is broken: ${name#*: }" "$(cat "$LAB/posternd.log")"
 	done
-	matches "what posternd says" "control: state: .last-id holds no number: going on" "$(cat "$LAB/posternd.log")"
+	matches "what posternd says" "control: state: .last-id does not contain a number: continuing" "$(cat "$LAB/posternd.log")"
 	matches "what posternd says" "control: state: ignoring Not A Name" "$(cat "$LAB/posternd.log")"
 	equal "bytes that are not printable" "" "$(LC_ALL=C grep -nP '[^\x20-\x7e]' "$LAB/posternd.log" || true)"
 	for name in good other; do
