@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. Every decision takes the time as an argument, so a rule past its deadline lets nothing new
- * through whatever happens here. What it let through earlier is this file's: one timer per sandbox, armed for the
- * earliest deadline that lies ahead. When it fires, leases and live connections are gone over as after an edit
- * (gateway/path/repolicy.c). That a rule ended is recorded by control, which keeps account of it (gateway/control/control_ends.c).
- * Deadlines are wall-clock time and timers are not: no wait is longer than EXPIRY_LOOK_MS, so that setting the clock
- * delays a cut by no more than that. */
+ * through, timer or not. This file ends what it let through earlier: one timer per sandbox, armed for the earliest
+ * deadline that lies ahead. When it fires, leases and live connections are gone over as after an edit
+ * (gateway/path/repolicy.c). That a rule ended is recorded by control (gateway/control/control_ends.c). Deadlines are
+ * wall-clock time and timers are not: no wait is longer than EXPIRY_LOOK_MS, so that setting the clock delays a cut by
+ * no more than that. */
 #include "gateway/path/expiry.h"
 
 #include "base/clock.h"

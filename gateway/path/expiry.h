@@ -5,7 +5,7 @@
 
 #include "gateway/path/gateway.h"
 
-/* The clock is looked at this often while a deadline lies ahead: somebody may have set it. */
+/* While a deadline lies ahead the clock is read this often: it may have been set. */
 #define EXPIRY_LOOK_MS 10000
 
 /* The sandbox's policy is new, or another: wait for its next deadline, if there is one. */

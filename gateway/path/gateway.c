@@ -35,7 +35,7 @@
 static struct gateway gateway;
 static struct loop_timer gateway_stop_timer;
 static int64_t gateway_stop_by_ms;
-/* The keeper's word on what the sandbox that it is about to add has used. */
+/* Usage of the sandbox that the keeper is about to add, received before it. */
 static struct usage_table gateway_used;
 static int64_t gateway_used_id;
 
@@ -161,7 +161,7 @@ gateway_sandbox_add(struct ipc_message *message)
 	return true;
 }
 
-/* What is said of a sandbox that is there is known here, or better. */
+/* MSG_USAGE: keeps the usage of a sandbox that is not there yet. For one that is, this process knows better. */
 static bool
 gateway_usage(struct ipc_message *message)
 {
@@ -373,7 +373,7 @@ gateway_message_handler(struct ipc *ipc, struct ipc_message *message)
 	return handlers[message->header.type] != NULL && handlers[message->header.type](message);
 }
 
-/* Too many files are open here for what the keeper hands over: that one request fails, and nothing that lives. */
+/* No descriptor is left for what the keeper hands over: that one request fails, live connections do not. */
 static bool
 gateway_fds_lost_handler(struct ipc *ipc, const struct ipc_message *message)
 {
@@ -398,7 +398,7 @@ gateway_fds_lost_handler(struct ipc *ipc, const struct ipc_message *message)
 	}
 }
 
-/* Without the keeper nothing can be leased and nobody restarts us: end, and with us every connection. */
+/* Without the keeper nothing can be leased, and no gateway is restarted: exit; every connection ends. */
 static void
 gateway_broken_handler(struct ipc *ipc, const char *why)
 {

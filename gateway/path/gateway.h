@@ -50,15 +50,14 @@ struct gateway {
 	struct geo geo;           /* where addresses are */
 	struct options_resolver resolvers[OPTIONS_RESOLVERS_MAX];
 	size_t resolver_count;
-	struct dns_upstream *dns_upstream;          /* owned by gateway/path/dns/dns.c */
-	struct sandbox *sandboxes[GATEWAY_BUCKETS]; /* lists, by id: a message is about one, whatever their number */
+	struct dns_upstream *dns_upstream;          /* owned by dns/dns.c */
+	struct sandbox *sandboxes[GATEWAY_BUCKETS]; /* lists, by id */
 	int fd_top;                                 /* descriptors from here on are not for connections */
-	size_t flow_count;            /* kept by gateway/path/tcp/flow.c and gateway/path/udp/udp_flow.c */
-	struct interim_queue interim; /* open records (gateway/path/count/interim.h) */
-	size_t
-	    refused_lingering; /* kept by gateway/path/refused/refused.c: logs that outlive their sandbox for a moment */
-	struct balance_queue balances; /* kept by gateway/path/count/balance.c */
-	struct metrics metrics;        /* kept by gateway/path/count/metrics.c */
+	size_t flow_count;                          /* kept by tcp/flow.c and gateway/path/udp/udp_flow.c */
+	struct interim_queue interim;               /* open records (gateway/path/count/interim.h) */
+	size_t refused_lingering;      /* kept by refused/refused.c: logs that outlive their sandbox for a moment */
+	struct balance_queue balances; /* kept by count/balance.c */
+	struct metrics metrics;        /* kept by count/metrics.c */
 };
 
 struct sandbox {
@@ -74,13 +73,13 @@ struct sandbox {
 	    judged_us; /* leases and live connections stand as the policy was at this time (gateway/path/expiry.c) */
 	struct loop_timer expiry;
 	struct lease_table leases;
-	struct dns_server *dns;                 /* owned by gateway/path/dns/dns.c */
-	struct proxy *proxy;                    /* owned by gateway/path/tcp/proxy.c */
-	struct udp_relay *udp;                  /* owned by gateway/path/udp/udp.c */
+	struct dns_server *dns;                 /* owned by dns/dns.c */
+	struct proxy *proxy;                    /* owned by tcp/proxy.c */
+	struct udp_relay *udp;                  /* owned by udp/udp.c */
 	uint64_t refused_base[TAP_COUNTER_MAX]; /* packets that an earlier gateway answers for */
-	struct refused_log *refused;            /* owned by gateway/path/refused/refused.c */
-	struct quota *quota;                    /* owned by gateway/path/count/quota.c */
-	struct balance *balance;                /* held; by gateway/path/count/balance.c */
+	struct refused_log *refused;            /* owned by refused/refused.c */
+	struct quota *quota;                    /* owned by count/quota.c */
+	struct balance *balance;                /* held; by count/balance.c */
 };
 
 /* May a sandbox that has so many connections have one more, as far as all sandboxes are concerned? */

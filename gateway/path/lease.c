@@ -11,8 +11,8 @@
 /* Fixed: 8192 pairs in 1024 chains are eight steps at the very worst load; no rehash on the data path. */
 #define LEASE_BUCKETS 1024
 
-/* Keyed by address, because that is what a connection brings. The key is per process, so that nobody who chooses
- * answers can choose chains. */
+/* Keyed by address, because that is what a connection brings. The key is per process, so that an attacker who chooses
+ * answers cannot choose chains. */
 static uint64_t lease_hash_key;
 
 /* The chain that the address hashes to. */

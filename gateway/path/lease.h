@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Leases: which names this sandbox resolved to which addresses through us, and until when.
  *
- * This table is authoritative when a connection is judged; the kernel's sets only decide which SYNs get that far.
- * A lease is added here after the kernel acknowledged its elements and before the DNS answer is released, and it
- * expires here a little before the kernel's element does. */
+ * This table is authoritative when a connection is judged; the kernel's sets only decide which SYNs get that far. A
+ * lease is added here after the kernel acknowledged its elements and before the DNS answer is released, and it expires
+ * here a little before the kernel's element does. */
 #ifndef POSTERN_GATEWAY_LEASE_H
 #define POSTERN_GATEWAY_LEASE_H
 
@@ -39,7 +39,7 @@ struct lease_table {
 
 void lease_table_free(struct lease_table *table);
 
-/* Add or extend (never shorten). upstream_us: of the answer behind it. 0, -ENOMEM, -ENOSPC. */
+/* Add or extend (never shorten). upstream_us: of the answer. 0, -ENOMEM, -ENOSPC. */
 int lease_add(struct lease_table *table, const struct name *name, const struct addr *addr, uint32_t lifetime_s,
     int64_t upstream_us);
 

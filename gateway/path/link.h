@@ -16,8 +16,8 @@ struct link_request {
 	struct link_request *next;
 	uint64_t tag;         /* 0: not under way */
 	uint16_t answer_type; /* enum msg_type */
-	/* status 0 or -errno-like; body is the answer's (struct msg_result or msg_counters), NULL when the link broke.
-	 */
+	/* status 0 or -errno-like; body is the answer's (struct msg_result or msg_counters), NULL when the link
+	 * broke. */
 	void (*handler)(struct link_request *request, int status, const void *body);
 };
 
@@ -39,7 +39,8 @@ int link_counters(struct link *link, struct link_request *request, int64_t sandb
 /* The owner goes away: its handler will not run. Harmless when not under way. */
 void link_cancel(struct link *link, struct link_request *request);
 
-/* For gateway.c: an answer (MSG_RESULT, MSG_COUNTERS_DONE) arrived. False: not the type that its request is answered with. */
+/* For gateway.c: an answer (MSG_RESULT, MSG_COUNTERS_DONE) arrived. False: not the type that its request is answered
+ * with. */
 bool link_answer(struct link *link, const struct ipc_message *message);
 
 #endif

@@ -10,19 +10,21 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-/* Room for one packet-info message of either family. */
-union pktinfo_control {
-	struct cmsghdr align;
-	char bytes[CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(struct in_pktinfo))];
+struct pktinfo_from {
+	struct sockaddr_storage peer; /* with the scope of a link-local address */
+	socklen_t peer_len;
+	struct addr dst; /* that the datagram was sent to; family 0: the kernel did not say */
+	bool cut;        /* it was longer than the buffer */
 };
 
 /* Let the socket answer from addresses that are none of its namespace's. */
 void pktinfo_prepare(int fd);
 
-/* The address that a received datagram was sent to. False when the kernel did not say. */
-bool pktinfo_read(struct msghdr *message, struct addr *ret_dst);
+/* Receive a datagram without waiting. Its bytes, or -1 with errno. */
+ssize_t pktinfo_receive(int fd, void *bytes, size_t size, struct pktinfo_from *ret_from);
 
-/* Name the source of a datagram that goes out; control is the message's from now on. */
-void pktinfo_write(struct msghdr *message, union pktinfo_control *control, const struct addr *src);
+/* Send a datagram from src, an address of any owner, without waiting. 0 or -errno. */
+int pktinfo_send(
+    int fd, const void *bytes, size_t len, const struct sockaddr_storage *to, socklen_t to_len, const struct addr *src);
 
 #endif

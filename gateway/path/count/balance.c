@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Theory of operation. A balance that changes joins a queue, unless it is in it, and is sent when it has been there
- * for BALANCE_SEND_MS: one timer for all sandboxes, and work for those alone where something happened. The record says
- * how things stand at its place in the sender's sequence: the rows sent before it are the ones it counts. Behind a
- * sandbox's last record goes the final balance, whether or not it adds up. */
+/* Theory of operation. A balance that changes joins a queue, unless it is in it, and is sent when it has been there for
+ * BALANCE_SEND_MS: one timer for all sandboxes, and work for those alone where something happened. The record says how
+ * things stand at its place in the sender's sequence: the rows sent before it are the ones it counts. After a sandbox's
+ * last record goes the final balance, whether or not it adds up. */
 #include "gateway/path/count/balance.h"
 
 #include "base/clock.h"
@@ -86,7 +86,7 @@ balance_tell(struct balance *balance, bool final)
 	return recorder_send(balance->recorder, &record, NULL);
 }
 
-/* While the log takes nothing, what is there to say waits; the final balance does not. */
+/* While the log takes nothing, balances wait; the final one does not. */
 static void
 balance_timer_handler(struct loop_timer *timer)
 {
@@ -119,7 +119,7 @@ balance_attach(struct sandbox *sandbox)
 	balance->counts.id = recorder_id(balance->recorder);
 	balance->counts.sandbox = sandbox->id;
 	sandbox->balance = balance;
-	/* That this gateway serves it is worth a line, which is there should the gateway crash. */
+	/* The first record says that this gateway serves the sandbox, in case it crashes. */
 	if (balance_tell(balance, false) < 0)
 		balance_touch(balance);
 	return 0;

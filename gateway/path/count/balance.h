@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a gateway counts of a sandbox's attempts: those that came in, and those of them that are on record.
  *
- * Two sides that know nothing of each other. Attempts are counted where they arrive: a connection at accept, a
- * datagram or message at the socket it is read from, a refused packet by the kernel. Records are counted where they are
- * handed to the recorder. Whatever is lost on the way between the two shows as a difference; postern verify compares
- * both with the rows of the log. */
+ * Two independent sides. Attempts are counted where they arrive: a connection at accept, a datagram or message at the
+ * socket it is read from, a refused packet by the kernel. Records are counted where they are handed to the recorder.
+ * What is lost between the two shows as a difference; postern verify compares both with the rows of the log. */
 #ifndef POSTERN_GATEWAY_BALANCE_H
 #define POSTERN_GATEWAY_BALANCE_H
 
@@ -47,7 +46,7 @@ struct balance {
 
 /* Make sandbox->balance, held once. 0 or -ENOMEM. */
 int balance_attach(struct sandbox *sandbox);
-/* For who goes on recording behind the sandbox's end. Returns balance. */
+/* For an owner that records after the sandbox's end. Returns balance. */
 struct balance *balance_hold(struct balance *balance);
 /* The last holder's release sends the final balance and frees it. NULL is fine. */
 void balance_release(struct balance *balance);

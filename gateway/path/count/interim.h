@@ -3,9 +3,9 @@
  *
  * Theory of operation. Every open record has the same interval, so a queue in the order in which they were opened or
  * last looked at is a queue by time: one timer waits for its head. A look costs a comparison; only a record whose count
- * has changed is sent. A tick looks at INTERIM_BATCH of them at most, so that ten thousand connections that were
- * opened in one second keep nobody waiting a minute later. While the recorder has much to do nothing is sent, and what
- * is due stays due: a count so far is worth less than the records that it would stand in the way of. */
+ * has changed is sent. A tick looks at INTERIM_BATCH of them at most, so that ten thousand connections that were opened
+ * in one second do not hold the loop up a minute later. While the recorder is busy nothing is sent, and what is due
+ * stays due: an interim count is worth less than the records that it would delay. */
 #ifndef POSTERN_GATEWAY_INTERIM_H
 #define POSTERN_GATEWAY_INTERIM_H
 
@@ -20,10 +20,10 @@
 /* Records looked at in one tick, and the pause before the next one when more are due. */
 #define INTERIM_BATCH 64
 #define INTERIM_STEP_MS 20
-/* Records that are not durable yet, beyond which the recorder has much to do: far from RECORDER_BUSY, at which
+/* Above this number of records that are not durable yet the recorder is busy: far from RECORDER_BUSY, at which
  * connections are refused; a count so far must never be the reason. */
 #define INTERIM_QUEUE_MAX (RECORDER_BUSY / 4)
-/* It had much to do: looked at again after this. */
+/* The recorder was busy: looked at again after this. */
 #define INTERIM_RETRY_MS 1000
 
 struct gateway;
@@ -33,7 +33,7 @@ struct interim {
 	struct interim *next, *previous;
 	bool queued;
 	int64_t due_ms; /* clock_mono_ms */
-	uint64_t told;  /* bytes both ways, when last told */
+	uint64_t told;  /* bytes both ways, when last sent */
 	/* Bytes both ways so far. */
 	uint64_t (*count)(struct interim *interim);
 	/* Send a record of kind RECORD_PROGRESS. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A change starts a timer; the timer sends what is different from the message before, and goes on until nothing is
- * and all records are durable. A gateway at rest does nothing. */
+/* A change starts a timer. The timer sends a delta and re-arms until nothing has changed and all records are durable.
+ * An idle gateway does nothing. */
 #include "gateway/path/count/metrics.h"
 
 #include "gateway/path/gateway.h"
 
 #include <string.h>
 
-/* A connection that is let through counts as allowed on record, and its close may say otherwise: until then it is none
- * of the counts, so that they only ever rise. */
+/* An allowed connection is on record as allowed, and its close may change that: until then it is in none of the counts,
+ * so that they only rise. */
 static struct msg_totals
 metrics_now(const struct gateway *gateway)
 {
@@ -34,7 +34,7 @@ metrics_timer_handler(struct loop_timer *timer)
 	/* Records become durable without a change of anything else. */
 	if (same && now.waiting == 0)
 		return;
-	/* A keeper that is behind is not given more to read. */
+	/* While the keeper has unread messages, no more are sent. */
 	if (!same && gateway->link.ipc.queue_len == 0 &&
 	    ipc_send(&gateway->link.ipc, MSG_TOTALS, 0, &now, sizeof(now), NULL, 0) == 0)
 		gateway->metrics.sent = now;

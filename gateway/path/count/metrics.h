@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What a gateway tells the keeper of its work as a whole, for GET /metrics. The numbers are those of balances and
- * quotas, added up where these are written; nothing is counted a second time. */
+/* The gateway's numbers for GET /metrics, sent to the keeper. They are the sums of all balances and quotas, added up
+ * where those change; nothing is counted a second time. */
 #ifndef POSTERN_GATEWAY_METRICS_H
 #define POSTERN_GATEWAY_METRICS_H
 
@@ -9,13 +9,12 @@
 
 #include <stdint.h>
 
-/* Totals that changed are sent within this time: how far they may be behind, and what may be missing of a gateway that
- * crashed. */
+/* Numbers that changed are sent within this time: so far they may lag, and so much is lost in a crash. */
 #define METRICS_SEND_MS 1000
 
 struct gateway;
 
-/* Part of struct gateway; zeroed: nothing is told (tests of other parts). */
+/* Part of struct gateway; zeroed: nothing is sent (tests of other parts). */
 struct metrics {
 	struct loop_timer timer;
 	uint64_t upload, download; /* payload bytes of all sandboxes */
@@ -24,7 +23,7 @@ struct metrics {
 
 /* From now on. */
 void metrics_start(struct gateway *gateway);
-/* Something that is told of has changed. */
+/* A number has changed. */
 void metrics_changed(struct gateway *gateway);
 /* Payload bytes went from a guest and to one. */
 void metrics_add_bytes(struct gateway *gateway, uint64_t upload, uint64_t download);

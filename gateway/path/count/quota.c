@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Theory of operation. A row counts for the sandbox (the first one, rule 0) and for each rule of its policy that has
- * uses or limits. Totals (uses, bytes) outlive this process: they go to the keeper, uses before what they let through
- * begins, bytes a little later (gateway/shared/usage.h). What is open now, and the rates, begin anew with the process, as the
- * connections themselves do.
+/* Theory of operation. There is a row for the sandbox (the first one, rule 0) and one for each rule of its policy that
+ * has uses or limits. Totals (uses, bytes) outlive this process: they go to the keeper (gateway/shared/usage.h), uses
+ * before the connection begins, bytes a little later. Open connections and rates start from zero with the process.
  *
  * A connection asks once (quota_open) and holds a ticket until it ends (quota_close). The bytes it moves are counted
  * after each turn of the relay, which moves no more than quota_left said: what is left and one byte more, so that an
- * exact fit passes and the first byte beyond cuts. Of a rule that is used up nothing new passes, because it is retired
- * in the snapshot: every decision, DNS and data path alike, takes it for none. What lives under it lives on; while an
- * edit or an expiry judges what lives, such rules are put back (quota_reinstate).
+ * exact fit passes and the first byte beyond cuts. A rule that is used up lets nothing new through: it is retired in
+ * the snapshot, and no decision, of DNS or data path, uses it. Connections that it allowed continue; while an edit or
+ * an expiry judges them, such rules are put back (quota_reinstate).
  *
  * Policies are rare and connections are not: a policy is walked once, and the rows are looked up by the rule's id. */
 #include "gateway/path/event.h"
@@ -27,7 +26,7 @@
 #define QUOTA_SECOND_MS 1000
 #define QUOTA_MINUTE_MS 60000
 
-/* Whether a soft limit was told of, and when. */
+/* Whether a soft limit was reported, and when. */
 struct quota_told {
 	bool told;
 	int64_t ms;
@@ -40,7 +39,7 @@ struct quota_row {
 	uint32_t uses; /* that it is good for; 0: any number */
 	uint64_t open; /* connections and flows at this moment */
 	bool dirty;    /* the keeper does not know the total */
-	bool used_up;  /* told of */
+	bool used_up;  /* reported */
 	struct quota_told told[LIMIT_KIND_MAX];
 };
 
@@ -248,7 +247,7 @@ quota_build(struct quota *quota, bool keep)
 	seen_fit(&quota->seen, rows[0].limits.of[LIMIT_UNIQUE_NAMES_PER_MINUTE].hard);
 }
 
-/* quiet: what is used up was told of before. */
+/* quiet: what is used up was reported before. */
 static void
 quota_retire_rules(struct quota *quota, bool quiet)
 {
@@ -310,7 +309,7 @@ quota_recount(struct sandbox *sandbox, const struct quota_ticket *ticket)
 
 /* -- life ---------------------------------------------------------------------------------------------------------- */
 
-/* What was counted before is there already, and was told of. */
+/* What was counted before is there already, and was reported. */
 static void
 quota_resume(struct quota *quota, const struct usage_table *used)
 {

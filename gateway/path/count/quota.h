@@ -9,7 +9,7 @@
 #include "gateway/path/gateway.h"
 #include "gateway/shared/usage.h"
 
-/* A soft limit of what rises and falls is told of at most this often. */
+/* A soft limit on a value that rises and falls is reported at most this often. */
 #define QUOTA_TELL_MS 60000
 /* Bytes counted are reported after this time, and at once when they are this many, when a connection ends, and when a
  * limit is reached: so much may be forgotten when a gateway crashes. */

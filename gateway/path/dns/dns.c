@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Theory of operation. The sandbox's namespace delivers every packet to port 53, whatever its destination, to the
- * sockets that the keeper made there. A datagram's destination comes with it (IP_PKTINFO) and becomes the source of the
- * reply, so that a stub which asked 8.8.8.8 hears from 8.8.8.8 (CASES C-05). Nothing that arrives here is ever
+/* Theory of operation. The sandbox's namespace delivers every packet to port 53, with any destination, to the sockets
+ * that the keeper made there. A datagram's destination comes with it (IP_PKTINFO) and becomes the source of the reply,
+ * so that a stub which asked 8.8.8.8 gets its answer from 8.8.8.8 (CASES C-05). Nothing that arrives here is ever
  * forwarded: each message becomes a query of ours or a refusal (dns_query.c). */
 #include "gateway/path/dns/dns.h"
 
@@ -27,17 +27,10 @@ udp_reply(void *peer, const struct dns_asker *asker, const uint8_t *bytes, size_
 {
 	const struct dns_udp *udp = peer;
 	struct sockaddr_storage to;
-	union pktinfo_control control;
-	uint8_t copy[DNS_UDP_MAX];
-	struct iovec iov = {.iov_base = copy, .iov_len = len};
-	struct msghdr msg = {.msg_name = &to, .msg_iov = &iov, .msg_iovlen = 1};
+	socklen_t to_len = addr_to_sockaddr(&asker->src, asker->sport, &to);
 
-	if (len > sizeof(copy))
-		return;
-	memcpy(copy, bytes, len);
-	msg.msg_namelen = addr_to_sockaddr(&asker->src, asker->sport, &to);
-	pktinfo_write(&msg, &control, &asker->server);
-	sendmsg(udp->source.fd, &msg, MSG_NOSIGNAL);
+	if (len <= DNS_UDP_MAX)
+		(void)pktinfo_send(udp->source.fd, bytes, len, &to, to_len, &asker->server);
 }
 
 static const struct dns_transport udp_transport = {.reply = udp_reply};
@@ -47,23 +40,15 @@ static bool
 udp_receive(struct dns_udp *udp)
 {
 	uint8_t bytes[DNS_UDP_QUERY_MAX];
-	struct sockaddr_storage from;
-	union pktinfo_control control;
-	struct iovec iov = {.iov_base = bytes, .iov_len = sizeof(bytes)};
-	struct msghdr msg = {.msg_name = &from,
-	    .msg_namelen = sizeof(from),
-	    .msg_iov = &iov,
-	    .msg_iovlen = 1,
-	    .msg_control = control.bytes,
-	    .msg_controllen = sizeof(control.bytes)};
+	struct pktinfo_from from;
 	struct dns_asker asker = {.proto = IPPROTO_UDP, .via = &udp_transport, .peer = udp};
-	ssize_t n = recvmsg(udp->source.fd, &msg, 0);
+	ssize_t n = pktinfo_receive(udp->source.fd, bytes, sizeof(bytes), &from);
 
 	if (n < 0)
 		return errno == EINTR;
 	balance_arrive(udp->server->sandbox->balance, RECORD_ATTEMPT_DNS, 1);
-	if (addr_from_sockaddr((struct sockaddr *)&from, &asker.src, &asker.sport) &&
-	    pktinfo_read(&msg, &asker.server)) {
+	if (addr_from_sockaddr((struct sockaddr *)&from.peer, &asker.src, &asker.sport) && from.dst.family != 0) {
+		asker.server = from.dst;
 		udp->last_src = asker.src;
 		dns_query_take(udp->server, &asker, bytes, (size_t)n);
 	}
@@ -80,8 +65,8 @@ udp_dropped(int fd, uint32_t known)
 	return getsockopt(fd, SOL_SOCKET, SO_MEMINFO, info, &len) < 0 ? known : info[SK_MEMINFO_DROPS];
 }
 
-/* Datagrams that came while the socket's queue was full (or with a wrong checksum) are gone, and nobody is answered;
- * yet they came in. The kernel counts them. */
+/* Datagrams that came while the socket's queue was full (or with a wrong checksum) are lost without an answer; yet they
+ * came in. The kernel counts them. */
 static void
 udp_count_dropped(struct dns_udp *udp)
 {

@@ -22,8 +22,8 @@
 /* Datagrams read from one socket in one round of the loop. */
 #define DNS_UDP_ROUND 32
 /* While half the room is taken that the recorder has before it refuses new work, a socket rests this long after so many
- * datagrams: who asks 800 times a second and more is slowed down to what the log's writer takes on a busy machine,
- * before everybody is refused. Who asks once does not notice. */
+ * datagrams: a guest that asks 800 times a second or more is slowed down to what the log's writer takes on a busy
+ * machine, before every sandbox is refused. A single question is not delayed. */
 #define DNS_UDP_PACE_QUEUE (RECORDER_BUSY / 2)
 #define DNS_UDP_PACE_MS 40
 
@@ -31,7 +31,7 @@ struct dns_udp {
 	struct loop_source source;
 	struct dns_server *server;
 	uint32_t dropped;        /* by the kernel, so far, and accounted for */
-	struct addr last_src;    /* who sent a datagram last */
+	struct addr last_src;    /* sender of the last datagram */
 	struct loop_timer pause; /* armed: not reading, for the log's sake */
 	int unpaced;             /* datagrams read since it last rested, while the recorder's queue was long */
 };
@@ -67,8 +67,8 @@ void dns_query_drop_all(struct dns_server *server);
 int dns_tcp_start(struct dns_server *server, struct dns_listener *listener, int fd);
 void dns_tcp_stop(struct dns_server *server);
 
-/* dns.c: attach takes the descriptors (closed on failure too): 0 or -errno. detach records what is under
- * way and frees it at once; a sandbox without this part is fine. */
+/* dns.c: attach takes the descriptors (closed on failure too): 0 or -errno. detach records what is under way and frees
+ * it at once; a sandbox without this part is fine. */
 int dns_attach(struct sandbox *sandbox, int udp4, int udp6, int tcp4, int tcp6);
 void dns_detach(struct sandbox *sandbox);
 

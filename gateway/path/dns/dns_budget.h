@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How much one sandbox may ask: queries a second, and fresh name bytes that reach a name server (tunnelling).
  *
- * Below an allowed wildcard a guest can write data into the labels of names that it makes up; whoever serves that zone
- * reads them (CASES C-21). Names asked for again carry nothing new and cost nothing. */
+ * Below an allowed wildcard a guest can write data into the labels of names that it makes up; the zone's servers read
+ * them (CASES C-21). Names asked for again carry nothing new and cost nothing. */
 #ifndef POSTERN_GATEWAY_DNS_BUDGET_H
 #define POSTERN_GATEWAY_DNS_BUDGET_H
 
@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Queries a second, and how many at once after a pause: far above any program, below what would fill the log's queue.
- */
+/* Queries a second, and how many at once after a pause: far above any program, below what would fill the log's
+ * queue. */
 #define DNS_BUDGET_QUERIES_S 4000
 #define DNS_BUDGET_QUERIES 8000
 /* Bytes of names not seen lately that may go upstream: a browser needs 2 to 6 KB for a large page. */

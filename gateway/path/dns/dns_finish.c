@@ -72,8 +72,8 @@ finish_reply(struct dns_query *query)
 	dns_finish_send(&query->asker, &reply);
 }
 
-/* A JSON array of strings that is cut at a whole item. Items are names and addresses: nothing in them needs escaping.
- */
+/* A JSON array of strings that is cut at a whole item. Items are names and addresses: nothing in them needs
+ * escaping. */
 struct finish_answers {
 	char *text;
 	size_t size, len;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. The addresses of an answer become reachable here, so here they are judged. Each address is held
  * against the never list and the host's own addresses; one bad address refuses the whole answer, because a name that
- * points into the inside is not to be trusted with the rest (CASES C-08). A deny rule by address, country or network
- * only takes that address away. What is left is multiplied with the ports that the policy opens for the name and sent
- * to the keeper in batches. Only when the kernel has acknowledged the last batch does the name enter the lease table,
- * and only then does the guest get the answer (CASES C-13): a guest that connects at once finds the door open.
+ * points into the inside cannot be trusted with the rest (CASES C-08). A deny rule by address, country or network only
+ * takes that address away. The rest is multiplied with the ports that the policy opens for the name and sent to the
+ * keeper in batches. Only when the kernel has acknowledged the last batch does the name enter the lease table, and only
+ * then does the guest get the answer (CASES C-13): a guest that connects at once finds the door open.
  *
  * When a batch fails, earlier ones stay in the kernel until their timeout. They open nothing: without an entry in the
  * lease table the gateway refuses the connection. */
@@ -98,7 +98,7 @@ lease_elements(struct dns_query *query, const struct lease_ports *ports, const s
 		struct decision decision = verdict_address(
 		    sandbox->policy, addr, placed ? &place.at : NULL, p->proto, p->port, clock_real_us());
 
-		/* Port 53 is ours in every sandbox; the keeper takes a lease for it as a sign of madness. */
+		/* Port 53 is ours in every sandbox; the keeper treats a lease for it as malformed. */
 		if (p->port == 53 || p->port == 0)
 			continue;
 		if (decision.verdict != VERDICT_ALLOWED && decision.reason != REASON_NO_RULE) {
@@ -169,8 +169,8 @@ lease_commit(struct dns_query *query)
 }
 
 /* Seconds for the kernel's elements. An element serves every name of its address, and earlier answers whose TTL a guest
- * may still count on: a short answer must not cut it down (CASES C-11). What is too long opens nothing, since the lease
- * table decides. */
+ * may still count on: a short answer must not cut it down (CASES C-11). A timeout that is too long opens nothing, since
+ * the lease table decides. */
 static uint32_t
 lease_timeout_s(const struct dns_query *query)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Theory of operation. Both readers walk a message from its first byte to its last with one checked cursor; whatever is
- * left over, missing or out of order refuses the whole message. Names become canonical (policy/names/name.h) where they are
+/* Theory of operation. Both readers walk a message from its first byte to its last with one checked cursor; bytes left
+ * over, missing or out of order refuse the whole message. Names become canonical (policy/names/name.h) where they are
  * compared, and only there.
  *
  * An answer is walked twice. The first walk checks the structure of every record in every section and collects the
@@ -306,7 +306,7 @@ survey_section(struct dns_survey *survey, struct reader *r, uint16_t count, bool
 	return true;
 }
 
-/* The first walk, behind the question. */
+/* The first walk, after the question. */
 static bool
 survey_message(struct dns_survey *survey, struct reader *r)
 {
@@ -439,7 +439,7 @@ answer_kind(const struct dns_answer *answer, const struct dns_survey *survey, bo
 	return links && !survey->has_soa ? DNS_ANSWER_CHASE : DNS_ANSWER_NODATA;
 }
 
-/* The type that was asked for stands behind the name in our own query. */
+/* The type that was asked for follows the name in our own query. */
 static uint16_t
 query_type(const void *query, size_t query_len)
 {
@@ -493,7 +493,7 @@ dns_message_write_name(const struct name *name, uint8_t ret_wire[DNS_NAME_WIRE_M
 {
 	size_t label_at = 0;
 
-	/* Every dot becomes the length of the label behind it; the first label's length goes in front. */
+	/* Every dot becomes the length of the label after it; the first label's length goes in front. */
 	memcpy(ret_wire + 1, name->text, name->len);
 	for (size_t i = 1; i <= (size_t)name->len; i++) {
 		if (ret_wire[i] != '.')

@@ -29,8 +29,8 @@
 #define DNS_ADDRS_MAX 1024
 /* HTTPS or SVCB records of one answer that are looked at; further ones are left out. */
 #define DNS_SERVICES_MAX 8
-/* Payload size that we state upstream and serve guests at most over UDP (no fragments on any path: DNS flag day 2020).
- */
+/* Payload size that we state upstream and serve guests at most over UDP (no fragments on any path: DNS flag day
+ * 2020). */
 #define DNS_UDP_MAX 1232
 /* What a client without EDNS takes (RFC 1035 4.2.1). */
 #define DNS_UDP_PLAIN 512
@@ -82,7 +82,7 @@ struct dns_question {
 
 enum dns_read {
 	DNS_READ_OK,
-	DNS_READ_ERROR, /* answer with *ret_rcode, ask nobody */
+	DNS_READ_ERROR, /* answer with *ret_rcode; nothing goes upstream */
 	DNS_READ_DROP,  /* no query at all (a response, or no whole header): no answer, or two servers could play
 			   ping-pong */
 };
@@ -130,8 +130,8 @@ struct dns_answer {
 void dns_message_read_answer(const void *bytes, size_t len, const void *query, size_t query_len,
     const struct name *first, struct dns_chain *chain, struct dns_answer *ret_answer);
 
-/* Read a name that may be compressed, from a reader over the whole message, into uncompressed wire form.
- * False (and the reader failed) when it breaks a rule (CASES B-13, B-14). */
+/* Read a name that may be compressed, from a reader over the whole message, into uncompressed wire form. False (and the
+ * reader failed) when it breaks a rule (CASES B-13, B-14). */
 bool dns_message_read_name(struct reader *message, uint8_t ret_wire[DNS_NAME_WIRE_MAX], size_t *ret_len);
 
 /* A canonical name as wire labels; returns the length. */

@@ -66,8 +66,8 @@ query_refuse_type(struct dns_query *query)
 	return true;
 }
 
-/* An exact rule gives nobody a choice of names; only below a wildcard, or while everything is let through to learn, can
- * the guest write into them. */
+/* Names cost nothing under an exact rule. Below a wildcard, and while everything is let through to learn, the guest can
+ * write data into them. */
 static bool
 query_name_affordable(struct dns_query *query)
 {
@@ -162,7 +162,7 @@ query_over(struct dns_server *server, enum dns_over_kind kind, const struct dns_
 	dns_finish_send(asker, &reply);
 }
 
-/* What cannot be read as a question is recorded as it came, behind the header. */
+/* What cannot be read as a question is recorded as it came, without the header. */
 static void
 query_keep_raw(struct dns_query *query, const uint8_t *bytes, size_t len)
 {
@@ -174,7 +174,7 @@ query_keep_raw(struct dns_query *query, const uint8_t *bytes, size_t len)
 	query->question.name_wire_len = (uint16_t)keep;
 }
 
-/* The first questions: may anything be done, is the message in order, is its name a host name? */
+/* The first checks: log writable, limits, message well-formed, a host name. */
 static void
 query_begin(struct dns_query *query, enum dns_read read, uint16_t rcode)
 {

@@ -20,7 +20,7 @@
 /* (protocol, port) pairs leased for one name; policies with more lose the highest ones. */
 #define DNS_LEASE_PORTS_MAX 256
 
-/* Who holds a query in which state, and what ends it:
+/* What is under way in each state, and what ends it:
  *
  *   ASKING   upstream request under way     upstream handler, deadline
  *   LEASING  link request under way         keeper's answer, deadline
@@ -80,7 +80,7 @@ void dns_answer_ask(struct dns_query *query);
 
 /* dns_lease.c: judge the answer's addresses, lease what is left of them, then finish. */
 void dns_lease_start(struct dns_query *query, const struct dns_answer *answer);
-/* Is a CNAME target on the chain refused whatever a policy says? Then the query is finished. */
+/* Is a CNAME target on the never list? Then the query is finished. */
 bool dns_lease_refuse_chain(struct dns_query *query);
 
 /* dns_finish.c: end the query in any state: reply, record, free at the end of the round. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Replies to guests, built from scratch (the only file that touches ldns): nothing of an upstream message is relayed.
- */
+/* Replies to guests, built from scratch (the only file that touches ldns): nothing of an upstream message is
+ * relayed. */
 #ifndef POSTERN_GATEWAY_DNS_REPLY_H
 #define POSTERN_GATEWAY_DNS_REPLY_H
 

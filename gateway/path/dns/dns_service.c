@@ -120,7 +120,7 @@ read_param(struct dns_service *service, uint16_t key, struct reader *value)
 		return read_hints(value, 4, service->hints4, &service->hint4_count);
 	case SERVICE_HINT6:
 		return read_hints(value, 16, service->hints6, &service->hint6_count);
-	default: /* ech, and what nobody knows yet */
+	default: /* ech, and unknown keys */
 		return NULL;
 	}
 }

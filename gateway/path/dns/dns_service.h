@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* HTTPS and SVCB records (RFC 9460) made safe: rebuilt from what we understand, without ech, h3 and unleased addresses.
- */
+/* HTTPS and SVCB records (RFC 9460) made safe: rebuilt from what we understand, without ech, h3 and unleased
+ * addresses. */
 #ifndef POSTERN_GATEWAY_DNS_SERVICE_H
 #define POSTERN_GATEWAY_DNS_SERVICE_H
 

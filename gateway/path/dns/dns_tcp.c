@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Theory of operation. DNS over TCP is a stream of messages, each behind its length (RFC 7766). A connection collects
- * bytes until a message is whole, hands each one over as a query of its own (CASES C-03) and goes on without waiting
- * for the answer; answers leave in the order in which they get ready. Reading stops while too many queries are under
- * way or too many answers wait to be read, so that a guest which does not read its answers cannot make us keep them.
+/* Theory of operation. DNS over TCP is a stream of messages, each preceded by its length (RFC 7766). A connection
+ * collects bytes until a message is whole, hands each one over as a query of its own (CASES C-03) and goes on without
+ * waiting for the answer; answers leave in the order in which they get ready. Reading stops while too many queries are
+ * under way or too many answers wait to be read, so that a guest which does not read its answers cannot make them pile
+ * up.
  *
  * A connection ends after a length of zero, a message longer than any query, an error, when nothing whole came for a
  * while (a byte now and then does not count), or when the guest has closed its side and everything is answered. It is

@@ -284,7 +284,7 @@ status_of(int ares_status)
 	}
 }
 
-/* Give the job's outcome to whoever still wants it, and forget the job. */
+/* Give the job's outcome to its requester, if there still is one, and free the job. */
 static void
 job_finish(struct dns_upstream_job *job, const uint8_t *bytes, size_t len)
 {
@@ -330,7 +330,7 @@ job_callback(void *arg, int ares_status, int timeouts, unsigned char *bytes, int
 
 	job_unlink(job);
 	job->status = status_of(ares_status);
-	/* The one behind as many as were silent has answered. */
+	/* As many resolvers as timed out were silent; the next one has answered. */
 	if (job->status == DNS_UPSTREAM_OK && timeouts > 0 && job->channel->first == upstream->first)
 		upstream->first = (upstream->first + (size_t)timeouts) % upstream->resolver_count;
 	if (job->status == DNS_UPSTREAM_OK && (bytes == NULL || len < 0))
@@ -411,8 +411,8 @@ dns_upstream_send(struct dns_upstream *upstream, struct dns_upstream_request *re
 
 	if (upstream->job_count >= DNS_UPSTREAM_MAX)
 		return -ENOBUFS;
-	/* Channels with queries keep their order until they are idle; one that cannot be changed is as good as before.
-	 */
+	/* Channels with queries keep their order until they are idle; one that cannot be changed is as good as
+	 * before. */
 	if (channel->job_count == 0 && channel->first != upstream->first)
 		(void)channel_set_servers(channel);
 	job = job_new(channel, request, name, type, !tcp);

@@ -14,7 +14,7 @@
 
 #define NFLOG_IPV4_HEADER 20
 #define NFLOG_IPV4_FRAGMENT_MASK 0x1fffu
-/* Where the flags stand, counted from behind the ports: sequence, acknowledgement, data offset. */
+/* Where the flags stand, counted from the end of the ports: sequence, acknowledgement, data offset. */
 #define NFLOG_TCP_SKIP 9
 #define NFLOG_TCP_SYN 0x02u
 #define NFLOG_TCP_FLAGS 0x3fu

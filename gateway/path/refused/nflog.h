@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* IPv6 extension headers followed at most; behind more, the protocol counts as unknown (the last one seen). */
+/* IPv6 extension headers followed at most; after more, the protocol counts as unknown (the last one seen). */
 #define NFLOG_EXTENSIONS_MAX 8
 
 struct nflog_packet {

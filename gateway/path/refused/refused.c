@@ -6,15 +6,15 @@
  * row of its kind (aggregate.h). What was counted but not logged is found by comparing: the keeper is asked for the
  * counters, and RECONCILE_MS later, when every packet counted by then and logged at all has long been read, the
  * difference goes to the class's row without addresses. So the sum of a class's rows is the kernel's count, and a late
- * log message is never counted twice. Comparing goes on until a round finds nothing new; the next logged packet
- * begins it again (a quiet rule's rate limit always lets the next packet through).
+ * log message is never counted twice. Comparing goes on until a round finds nothing new; the next logged packet begins
+ * it again (a quiet rule's rate limit always lets the next packet through).
  *
  * The kernel hands log messages over in batches, a moment late. So a log outlives its sandbox by REFUSED_LINGER_MS: at
  * detach what is known is written at once and the counters are asked for the last time (the keeper answers before it
- * removes the table); what comes in behind that completes the rows.
+ * removes the table); what comes in after that completes the rows.
  *
- * Trust: packet bytes are the guest's (nflog.h reads them). When the auditor cannot take records, rows stay in
- * memory, bounded, and are sent later. */
+ * Trust: packet bytes are the guest's (nflog.h reads them). When the auditor cannot take records, rows stay in memory,
+ * bounded, and are sent later. */
 #include "gateway/path/refused/refused.h"
 #include "gateway/path/attempt.h"
 #include "gateway/path/gateway.h"
@@ -320,7 +320,7 @@ refused_finish(struct refused_log *log)
 
 	refused_drain(log);
 	refused_arrived(log);
-	refused_compare(log); /* nothing logged can follow, so the last sample holds whatever its age */
+	refused_compare(log); /* nothing logged can follow, so the last sample holds at any age */
 	close(loop_source_remove(loop, &log->source));
 	loop_timer_stop(loop, &log->timer);
 	link_cancel(&log->gateway->link, &log->request);

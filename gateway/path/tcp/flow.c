@@ -4,11 +4,11 @@
  * Theory of operation. The kernel has completed the guest's handshake, so the connection looks open to the guest while
  * nothing has been decided. On inspected ports the guest must speak first and is read (READING) until its hello or head
  * is complete; everything read stays in flow->in. Then comes the verdict, once. Refused: one complete record, and the
- * guest is told at once. Allowed: the record and the connect to exactly the original destination go off together
+ * guest sees it at once. Allowed: the record and the connect to exactly the original destination go off together
  * (OPENING), and only when the record is durable and the origin has answered do the bytes in flow->in go out, each
- * once, and splicing begins (RELAYING). What is read, and what more is held back later, is the mode's
- * (struct flow_mode): TLS holds the guest's direction until the origin has answered its hello, HTTP reads it for as
- * long as the connection lives. The other direction is always spliced.
+ * once, and splicing begins (RELAYING). What is read, and what more is held back later, is the mode's (struct
+ * flow_mode): TLS holds the guest's direction until the origin has answered its hello, HTTP reads it for as long as the
+ * connection lives. The other direction is always spliced.
  *
  * Trust. Everything the guest sends is hostile and is read by tls_hello.c, flow_tls.c and http_request.c only;
  * everything the origin sends is passed on unread, but for a look at how an answer begins that decides what the guest
@@ -332,7 +332,7 @@ flow_linger(struct flow *flow)
 		flow_end(flow, END_REFUSED, VERDICT_DENIED, REASON_INTERNAL_ERROR, false); /* recorded before */
 }
 
-/* EPOLLERR or EPOLLHUP: the error behind it, 0 when there is none (FIN both ways). */
+/* EPOLLERR or EPOLLHUP: the socket's error, 0 when there is none (FIN both ways). */
 static int
 flow_socket_error(int fd)
 {

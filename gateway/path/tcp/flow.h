@@ -75,11 +75,11 @@ struct flow_mode {
  *           reads flow->in. Left by flow_open (allowed), flow_refuse (record complete) or flow_detach. Timer:
  *           GATEWAY_HEAD_MS.
  * OPENING   Entered by flow_open: the opening record is under way (durable), connect is under way (connected). The
- *           guest is watched for a reset only. No payload byte was passed on; nobody reads flow->in. Left by
+ *           guest is watched for a reset only. No payload byte was passed on; flow->in is not read. Left by
  *           flow_establish when both are done, or by flow_end. Timer: GATEWAY_CONNECT_MS.
  * RELAYING  Entered by flow_establish. Payload passes; the mode alone reads and writes flow->in. The kernel's keepalive
  *           and user timeout end dead peers; the timer is the mode's. Left by flow_end.
- * LINGERING Entered by flow_refuse: record complete, answer sent and FIN behind it; what the guest still sends is
+ * LINGERING Entered by flow_refuse: record complete, answer sent, then FIN; what the guest still sends is
  *           dropped. No origin. Left by flow_end. Timer: FLOW_LINGER_MS.
  * ENDED     Entered by flow_end, left by nothing: descriptors closed, records complete, off the list; only the memory
  *           waits for the end of the round. Every handler reads the state first and does nothing in this one. */

@@ -2,9 +2,9 @@
 /* The guest's direction of an HTTP connection: request by request.
  *
  * Theory of operation. flow->in holds the guest's bytes in order: the first http->ready of them were parsed and judged
- * and may pass, the parser stands behind them. Before the connection is opened the first head is judged and everything
- * read with it is parsed on, so that a broken body that came along is refused before a byte goes out. Afterwards each
- * turn writes what is ready, parses on, and reads only when nothing is ready: the origin's pace bounds the buffer.
+ * and may pass, the parser is past them. Before the connection is opened the first head is judged and everything read
+ * with it is parsed on, so that a broken body that came along is refused before a byte goes out. Afterwards each turn
+ * writes what is ready, parses on, and reads only when nothing is ready: the origin's pace bounds the buffer.
  *
  * A later request for the same host passes under the verdict that stands (a policy edit cuts the connection, gateway/
  * proxy.c). One for another host is judged like a new connection: refused, it gets its own complete record and the
@@ -12,8 +12,8 @@
  * the current record is closed as END_NEXT_HOST, a new one is opened, and the request waits until that is durable.
  *
  * Upgrade to websocket, on the first request only: the guest's next bytes are held until the origin's answer begins.
- * "HTTP/1.1 101" makes the direction opaque and it is spliced from there; anything else, and requests follow as before.
- */
+ * "HTTP/1.1 101" makes the direction opaque and it is spliced from there; anything else, and requests follow as
+ * before. */
 #include "gateway/path/tcp/flow.h"
 #include "gateway/path/tcp/http_request.h"
 
@@ -77,7 +77,7 @@ flow_http_judge(struct flow *flow, const struct http_head *head)
 	return judge_attempt(flow->sandbox, &ends->dst, IPPROTO_TCP, ends->dport, &claim);
 }
 
-/* Lets the parser go on behind what is ready. */
+/* Lets the parser go on after what is ready. */
 static enum http_request_event
 flow_http_next(struct flow *flow, size_t *ret_used)
 {
@@ -244,7 +244,7 @@ flow_http_next_host(struct flow *flow)
 	return FLOW_HTTP_HELD;
 }
 
-/* RELAYING: parse on. What must wait until the ready bytes are written is met again in the next turn. */
+/* RELAYING: parse on. Events that wait for the ready bytes to be written come again in the next turn. */
 static enum flow_http_turn
 flow_http_parse(struct flow *flow)
 {
@@ -454,7 +454,7 @@ flow_http_status_text(const struct judgement *verdict)
 	return verdict->reason == REASON_HTTP_MALFORMED ? "400 Bad Request" : "403 Forbidden";
 }
 
-/* Sends an answer that explains the refusal, with a FIN behind it. False when that is not possible. */
+/* Sends an answer that explains the refusal, then FIN. False when that is not possible. */
 static bool
 flow_http_explain(struct flow *flow, const struct judgement *verdict, const struct flow_said *said)
 {

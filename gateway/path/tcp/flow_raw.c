@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Connections whose bytes nobody reads: on ports without a mode of their own, and what another mode hands over. */
+/* Connections whose bytes are not read: on ports without a mode of their own, and what another mode hands over. */
 #include "gateway/path/tcp/flow.h"
 
 #include <netinet/in.h>

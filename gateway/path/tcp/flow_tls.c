@@ -3,17 +3,17 @@
  *
  * Theory of operation. The first hello is read until it is complete (tls_hello.c), then the name that it says is
  * judged, once. A TLS 1.3 server may answer with a HelloRetryRequest (RFC 8446 section 4.1.4), and the client says all
- * of it once more. Servers take the name from the second hello and need not compare: a guest that has an
- * allowed name in the first (and provokes a second, by offering no key share) would get any other site behind the same
- * address, by its own name and certificate. So the guest's bytes behind its hello are held until the origin's answer
- * begins; no honest client has anything to say before, but for early data, which loses a round trip and nothing else.
- * An answer that is no HelloRetryRequest makes the connection opaque: from there on both ways are spliced. Otherwise
- * the second hello is read as the first was, behind records that a server skips (early data, and the change of cipher
- * that goes with it for old middleboxes), and must name the same server; then what was held goes out as it came, and
- * the connection is opaque.
+ * of it once more. Servers take the name from the second hello and need not compare: a guest that has an allowed name
+ * in the first (and provokes a second, by offering no key share) would get any other site behind the same address, by
+ * its own name and certificate. So the guest's bytes after its hello are held until the origin's answer begins; no
+ * honest client has anything to say before, but for early data, which loses a round trip and nothing else. An answer
+ * that is no HelloRetryRequest makes the connection opaque: from there on both ways are spliced. Otherwise the second
+ * hello is read as the first was, after records that a server skips (early data, and the change of cipher that goes
+ * with it for old middleboxes), and must name the same server; then what was held goes out as it came, and the
+ * connection is opaque.
  *
- * Trust. The guest may say its second hello before it was asked, in whatever pieces. The origin's bytes are looked at,
- * not taken; an origin that misleads us here needs no second hello to serve its pages.
+ * Trust. The guest may say its second hello before it was asked, and in pieces of any size. The origin's bytes are
+ * looked at, not taken; an origin that misleads us here needs no second hello to serve its pages.
  *
  * Failing. A second hello that is not what it must be is an attempt of its own and gets its own record; the connection
  * is reset. The same holds for one that does not come in time, or not whole. */
@@ -41,8 +41,8 @@ static const uint8_t flow_tls_retry_random[32] = {0xcf, 0x21, 0xad, 0x74, 0xe5, 
 
 #define FLOW_TLS_ANSWER_LEN (FLOW_TLS_RANDOM_AT + sizeof(flow_tls_retry_random))
 
-/* The mode's own state. READING: hello is the first one. From OPENING on it is the second one, and the rest is known
- * of the first. */
+/* The mode's own state. READING: hello is the first one. From OPENING on it is the second one, and the rest is known of
+ * the first. */
 struct flow_tls {
 	struct tls_hello hello;
 	size_t first_len; /* of the first hello, with its record headers */
@@ -51,7 +51,7 @@ struct flow_tls {
 	bool ech;
 	bool wanted;    /* the origin's answer asks for a second hello; before, that answer is awaited */
 	bool partial;   /* of flow_socket_peek */
-	bool found;     /* the second hello begins behind skipped bytes */
+	bool found;     /* the second hello begins after skipped bytes */
 	size_t skipped; /* of flow->in: whole records before it */
 };
 
@@ -161,7 +161,7 @@ flow_tls_end(struct flow *flow)
 	flow->reader = NULL;
 }
 
-/* The first hello goes out, and nothing behind it. False without memory. */
+/* The first hello goes out, and nothing after it. False without memory. */
 static bool
 flow_tls_start(struct flow *flow)
 {
@@ -289,7 +289,7 @@ flow_tls_full(struct flow *flow)
 		flow_raw_take_over(flow);
 }
 
-/* RELAYING: writes the first hello, reads and holds what comes behind it, judges a second one when one is wanted. */
+/* RELAYING: writes the first hello, reads and holds what comes after it, judges a second one when one is wanted. */
 static void
 flow_tls_pump(struct flow *flow)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What one HTTP/1 request head means, line by line: strict RFC 9112, and nothing that two parsers may read in two ways.
- */
+/* What one HTTP/1 request head means, line by line: strict RFC 9112, and nothing that two parsers may read in two
+ * ways. */
 #ifndef POSTERN_GATEWAY_HTTP_HEAD_H
 #define POSTERN_GATEWAY_HTTP_HEAD_H
 
@@ -44,7 +44,7 @@ struct http_head {
 };
 
 /* Each takes a line without its CRLF and answers whether the head may go on; otherwise reason and detail are set.
- * first: no request went before on this connection, so that other protocols are told from broken HTTP. */
+ * first: it is the connection's first request: a fault may mean another protocol than HTTP. */
 bool http_head_request_line(struct http_head *head, struct reader line, bool first);
 bool http_head_field(struct http_head *head, struct reader line);
 /* A trailer field: as strict, and nothing that frames or routes. */

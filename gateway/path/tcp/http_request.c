@@ -81,7 +81,7 @@ http_request_head_line(struct http_request *request, struct reader line)
 	return HTTP_REQUEST_MORE;
 }
 
-/* Likewise of trailers. */
+/* A line of the trailers is whole. BODY when it was the empty one at the end. */
 static enum http_request_event
 http_request_trailer_line(struct http_request *request, struct reader line)
 {
@@ -180,7 +180,7 @@ http_request_chunk_size(struct http_request *request, const uint8_t *bytes, size
 	return HTTP_REQUEST_BODY;
 }
 
-/* Reads the CRLF behind a chunk's data. */
+/* Reads the CRLF after a chunk's data. */
 static enum http_request_event
 http_request_chunk_end(struct http_request *request, const uint8_t *bytes, size_t len, size_t *ret_used)
 {

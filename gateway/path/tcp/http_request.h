@@ -31,7 +31,7 @@ enum http_request_state {
 	HTTP_STATE_LENGTH,     /* left bytes of body to go */
 	HTTP_STATE_CHUNK_SIZE, /* at a chunk's size line */
 	HTTP_STATE_CHUNK_DATA, /* left bytes of chunk to go */
-	HTTP_STATE_CHUNK_END,  /* at the CRLF behind a chunk */
+	HTTP_STATE_CHUNK_END,  /* at the CRLF after a chunk */
 	HTTP_STATE_TRAILER,    /* in the trailers; scanned, line and seen_cr are valid */
 	HTTP_STATE_HELD,
 	HTTP_STATE_OPAQUE,
@@ -53,12 +53,12 @@ struct http_request {
 void http_request_init(struct http_request *request, const struct addr *dst, uint16_t port);
 
 /* Look at bytes: all that were received and not used yet. After MORE and HEAD come again with the same bytes (and
- * more); after BODY with those behind the used ones. ret_used is set for HEAD and BODY, 0 otherwise. The outcome does
+ * more); after BODY with those after the used ones. ret_used is set for HEAD and BODY, 0 otherwise. The outcome does
  * not depend on how the bytes are cut. */
 enum http_request_event http_request_next(
     struct http_request *request, const uint8_t *bytes, size_t len, size_t *ret_used);
 
-/* The head was judged and may pass: go on behind it. */
+/* The head was judged and may pass: go on after it. */
 void http_request_accept(struct http_request *request);
 
 /* After HELD: the origin answered the Upgrade with 101 (or not, then requests follow as before). */

@@ -3,11 +3,11 @@
  *
  * Theory of operation. The keeper's listeners are transparent: the name of an accepted socket is the destination the
  * guest dialled, which decides the mode and is the only address ever connected to. Limits are checked before anything
- * is allocated; what is beyond them is reset and recorded.
+ * is allocated; connections over a limit are reset and recorded.
  *
- * A guest can have connections refused faster than the log can be written, and all sandboxes share the log: their
- * connections would wait behind its refusals, and the oldest records would make room for them. So only so many refusals
- * of a sandbox have a record of their own; further ones are counted (aggregate.h) until the minute is over. What is
+ * A guest can have connections refused faster than the log can be written, and all sandboxes share the log: the others'
+ * connections would wait for its refusals, and its records would push out the oldest ones. So only so many refusals of
+ * a sandbox have a record of their own; further ones are counted (aggregate.h) until the minute is over. What is
  * allowed always has its own.
  *
  * When descriptors run out, accept fails and the listener stays readable: a busy loop. One descriptor is kept in

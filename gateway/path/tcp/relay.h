@@ -46,8 +46,8 @@ void relay_init(struct relay_way *way);
 void relay_prefix_own(struct relay_way *way, uint8_t *bytes, size_t len);
 /* Move what can be moved without blocking, about RELAY_TURN_BYTES at most. Returns the new status. */
 enum relay_status relay_pump(struct relay_way *way, int source, int sink);
-/* Write the prefix alone: READING when nothing of it is left, or WRITING, or SINK_FAILED. Sets nothing but sys_errno.
- */
+/* Write the prefix alone: READING when nothing of it is left, or WRITING, or SINK_FAILED. Sets nothing but
+ * sys_errno. */
 enum relay_status relay_pump_prefix(struct relay_way *way, int sink);
 /* Give back what is held. */
 void relay_clear(struct relay_way *way);

@@ -9,8 +9,8 @@
  * otherwise some server may read another name than we did, and the hello is malformed.
  *
  * OpenSSL sees each hello once, whole: the SSL object lives for the length of one call and no connection that dribbles
- * costs more than its bytes. The callback answers RETRY, so the library never builds a reply; its write side is a
- * null BIO all the same. It hides extensions it does not know: 0xfe0d is registered as a custom one.
+ * costs more than its bytes. The callback answers RETRY, so the library never builds a reply; its write side is a null
+ * BIO all the same. It hides extensions it does not know: 0xfe0d is registered as a custom one.
  *
  * A failure of the library (memory) counts as malformed: deny when in doubt. */
 #include "gateway/path/tcp/tls_hello.h"

@@ -8,8 +8,8 @@
  * namespace and connected, so that only that origin can answer. Answers leave through the port's socket with the
  * destination as their source. Broadcast is never enabled; multicast is on the never list.
  *
- * This file has the ports and the intake; udp_flow.c has the life of one flow. Nothing is freed while events of
- * the round may still name it: sources go at once, memory through loop_defer. */
+ * This file has the ports and the intake; udp_flow.c has the life of one flow. Nothing is freed while events of the
+ * round may still name it: sources go at once, memory through loop_defer. */
 #include "gateway/path/udp/udp.h"
 
 #include "base/clock.h"
@@ -25,8 +25,8 @@
 
 /* Hands a datagram of the guest to its flow, or opens one. */
 static void
-udp_intake(struct udp_socket *guest, const struct attempt_ends *key, const struct sockaddr_storage *peer,
-    socklen_t peer_len, struct udp_datagram datagram)
+udp_intake(struct udp_socket *guest, const struct attempt_ends *key, const struct pktinfo_from *from,
+    struct udp_datagram datagram)
 {
 	struct udp_relay *relay = guest->port->relay;
 	struct udp_flow *flow = udp_flow_find(relay, key);
@@ -41,7 +41,7 @@ udp_intake(struct udp_socket *guest, const struct attempt_ends *key, const struc
 	    !addr_equal(&key->src, &relay->sandbox->guest6)) /* the kernel's rules said so already */
 		attempt_refusals_count(&relay->refusals, key, &spoofed, END_REFUSED);
 	else
-		udp_flow_open(guest, key, peer, peer_len, datagram);
+		udp_flow_open(guest, key, from, datagram);
 }
 
 /* Read and handle one datagram of the guest. False when there is none. */
@@ -49,27 +49,18 @@ static bool
 udp_receive(struct udp_socket *guest)
 {
 	uint8_t bytes[UDP_DATAGRAM_MAX];
-	union pktinfo_control control;
-	struct sockaddr_storage peer;
-	struct iovec iov = {.iov_base = bytes, .iov_len = sizeof(bytes)};
-	struct msghdr message = {
-	    .msg_name = &peer,
-	    .msg_namelen = sizeof(peer),
-	    .msg_iov = &iov,
-	    .msg_iovlen = 1,
-	    .msg_control = control.bytes,
-	    .msg_controllen = sizeof(control.bytes),
-	};
+	struct pktinfo_from from;
 	struct attempt_ends key = {0};
-	ssize_t n = recvmsg(guest->source.fd, &message, MSG_DONTWAIT);
+	ssize_t n = pktinfo_receive(guest->source.fd, bytes, sizeof(bytes), &from);
 
 	if (n < 0)
 		return errno != EAGAIN && errno != EBADF; /* a pending error of an answer that did not arrive: next */
-	if ((message.msg_flags & MSG_TRUNC) != 0 || !pktinfo_read(&message, &key.dst) ||
-	    !addr_from_sockaddr((struct sockaddr *)&peer, &key.src, &key.sport))
+	if (from.cut || from.dst.family == 0 ||
+	    !addr_from_sockaddr((struct sockaddr *)&from.peer, &key.src, &key.sport))
 		return true;
+	key.dst = from.dst;
 	key.dport = guest->port->port;
-	udp_intake(guest, &key, &peer, message.msg_namelen, (struct udp_datagram){.bytes = bytes, .len = (size_t)n});
+	udp_intake(guest, &key, &from, (struct udp_datagram){.bytes = bytes, .len = (size_t)n});
 	return true;
 }
 

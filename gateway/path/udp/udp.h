@@ -4,6 +4,7 @@
 #define POSTERN_GATEWAY_UDP_H
 
 #include "gateway/path/attempt.h"
+#include "gateway/path/pktinfo.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -90,8 +91,8 @@ struct udp_datagram {
 struct udp_flow *udp_flow_find(struct udp_relay *relay, const struct attempt_ends *key);
 
 /* Judge a new flow and open it holding its first datagram, or count the refusal. */
-void udp_flow_open(struct udp_socket *guest, const struct attempt_ends *key, const struct sockaddr_storage *peer,
-    socklen_t peer_len, struct udp_datagram datagram);
+void udp_flow_open(struct udp_socket *guest, const struct attempt_ends *key, const struct pktinfo_from *from,
+    struct udp_datagram datagram);
 
 /* A datagram of the guest for a flow: pass on, hold or drop. May close the flow. */
 void udp_flow_forward(struct udp_flow *flow, struct udp_datagram datagram);

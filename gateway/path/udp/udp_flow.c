@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One UDP flow from its first datagram to its closing record.
  *
- * Theory of operation. The first datagram is judged. Refused: it is counted (aggregate.h) and gone; the relay
- * cannot send ICMP, the kernel's own rules do that for what never gets here. Allowed: socket, last look at the exact
- * sockaddr, connect, opening record; the datagram waits (UDP_HELD) until the record is durable, and a few more behind
- * it. Then datagrams pass both ways (UDP_OPEN). The flow ends when it was quiet too long, when the origin's ICMP says
- * nobody is there, by a policy edit, or with its sandbox. Every send is non-blocking; what does not fit into a socket
+ * Theory of operation. The first datagram is judged. Refused: it is counted (aggregate.h) and gone; the relay cannot
+ * send ICMP, the kernel's own rules do that for what never gets here. Allowed: socket, last look at the exact sockaddr,
+ * connect, opening record; the datagram waits (UDP_HELD) until the record is durable, and a few more after it. Then
+ * datagrams pass both ways (UDP_OPEN). The flow ends when it is quiet too long, when the origin's ICMP says that the
+ * port is closed, by a policy edit, or with its sandbox. Every send is non-blocking; what does not fit into a socket
  * buffer is dropped, as networks do, and not counted as passed on. */
 #include "gateway/path/udp/udp.h"
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "gateway/path/pktinfo.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -75,7 +74,7 @@ udp_held_add(struct udp_flow *flow, struct udp_datagram datagram)
 {
 	struct udp_held *held;
 
-	/* The first one is held whatever its size. */
+	/* The first one is held, of any size. */
 	if (flow->held_count >= UDP_HELD_MAX ||
 	    (flow->held_count > 0 && flow->held_bytes + datagram.len > UDP_HELD_BYTES_MAX))
 		return;
@@ -196,19 +195,6 @@ udp_flow_forward(struct udp_flow *flow, struct udp_datagram datagram)
 	}
 }
 
-/* Sends a datagram to the guest from the address it had addressed. 0 or -errno. */
-static int
-udp_flow_answer(const struct udp_flow *flow, struct udp_datagram datagram)
-{
-	union pktinfo_control control;
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)datagram.bytes, .iov_len = datagram.len};
-	struct sockaddr_storage peer = flow->peer;
-	struct msghdr message = {.msg_name = &peer, .msg_namelen = flow->peer_len, .msg_iov = &iov, .msg_iovlen = 1};
-
-	pktinfo_write(&message, &control, &flow->attempt.ends.dst);
-	return sendmsg(flow->guest->source.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
 /* Pass one answer to the guest. False when there is none left or the flow was closed. */
 static bool
 udp_flow_receive(struct udp_flow *flow)
@@ -227,7 +213,8 @@ udp_flow_receive(struct udp_flow *flow)
 	flow->last_ms = clock_mono_ms();
 	if (!udp_flow_affords(flow, (size_t)n, QUOTA_DOWNLOAD))
 		return false;
-	if (udp_flow_answer(flow, (struct udp_datagram){.bytes = bytes, .len = (size_t)n}) == 0) {
+	if (pktinfo_send(
+		flow->guest->source.fd, bytes, (size_t)n, &flow->peer, flow->peer_len, &flow->attempt.ends.dst) == 0) {
 		flow->bytes_in += (uint64_t)n;
 		flow->packets_in++;
 	}
@@ -247,7 +234,7 @@ udp_flow_source_handler(struct loop_source *source, uint32_t events)
 }
 
 /* A lease's expiry must not cut a live flow, yet the kernel refuses datagrams to an address whose element is gone:
- * there is no socket of its own to tell a flow by. So the element is renewed while the flow lives; who is not in a flow
+ * there is no socket of its own to tell a flow by. So the element is renewed while the flow lives; what is in no flow
  * is still judged by the lease. */
 static void
 udp_flow_keep_open(const struct udp_flow *flow)
@@ -362,8 +349,7 @@ udp_may_begin(struct udp_relay *relay, struct judgement *verdict)
 
 /* A new flow in state HELD, not linked and without a socket yet. NULL without memory. */
 static struct udp_flow *
-udp_flow_new(
-    struct udp_socket *guest, const struct attempt_ends *ends, const struct sockaddr_storage *peer, socklen_t peer_len)
+udp_flow_new(struct udp_socket *guest, const struct attempt_ends *ends, const struct pktinfo_from *from)
 {
 	struct udp_flow *flow = calloc(1, sizeof(*flow));
 
@@ -371,8 +357,8 @@ udp_flow_new(
 		return NULL;
 	flow->relay = guest->port->relay;
 	flow->guest = guest;
-	flow->peer = *peer;
-	flow->peer_len = peer_len;
+	flow->peer = from->peer;
+	flow->peer_len = from->peer_len;
 	flow->state = UDP_HELD;
 	flow->source = (struct loop_source){.fd = -1, .handler = udp_flow_source_handler};
 	flow->timer.handler = udp_flow_timer_handler;
@@ -444,8 +430,8 @@ udp_flow_begin(struct udp_flow *flow, struct judgement *verdict)
 }
 
 void
-udp_flow_open(struct udp_socket *guest, const struct attempt_ends *ends, const struct sockaddr_storage *peer,
-    socklen_t peer_len, struct udp_datagram datagram)
+udp_flow_open(struct udp_socket *guest, const struct attempt_ends *ends, const struct pktinfo_from *from,
+    struct udp_datagram datagram)
 {
 	struct udp_relay *relay = guest->port->relay;
 	struct judgement verdict = judge_attempt(relay->sandbox, &ends->dst, IPPROTO_UDP, ends->dport, NULL);
@@ -453,7 +439,7 @@ udp_flow_open(struct udp_socket *guest, const struct attempt_ends *ends, const s
 	struct udp_flow *flow;
 
 	if (verdict.verdict == VERDICT_ALLOWED && udp_may_begin(relay, &verdict)) {
-		flow = udp_flow_new(guest, ends, peer, peer_len);
+		flow = udp_flow_new(guest, ends, from);
 		if (flow == NULL) {
 			verdict.verdict = VERDICT_FAILED;
 			verdict.reason = REASON_INTERNAL_ERROR;
