@@ -19,6 +19,11 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Hosts of one registered domain with the same ports that make a wildcard. */
+#define SUGGEST_SIBLINGS_MIN 3
+/* Hosts named in a wildcard's comment, and names named among those left out. */
+#define SUGGEST_NAMED_MAX 32
+
 #define PORT_HTTP 80
 #define PORT_HTTPS 443
 

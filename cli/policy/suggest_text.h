@@ -6,11 +6,6 @@
 
 #include "cli/policy/suggest_targets.h"
 
-/* Hosts of one registered domain with the same ports that make a wildcard. */
-#define SUGGEST_SIBLINGS_MIN 3
-/* Hosts named in a wildcard's comment, and names named among those left out. */
-#define SUGGEST_NAMED_MAX 32
-
 /* The policy as text; sandbox and since_us are for its head. The caller frees it. NULL with *err. */
 char *suggest_text_format(const struct suggest *suggest, const char *sandbox, int64_t since_us, struct error *err);
 
