@@ -53,7 +53,7 @@ commands_find(const char *word, const char *second)
 	for (const struct command_row *const *row = commands_table; *row != NULL; row++) {
 		const char *name = (*row)->name;
 
-		if (strcmp(name, word) == 0)
+		if (strcmp(name, word) == 0 && strchr(name, ' ') == NULL)
 			found = *row;
 		else if (second != NULL && strncmp(name, word, len) == 0 && name[len] == ' ' &&
 		    strcmp(name + len + 1, second) == 0)

@@ -232,6 +232,7 @@ usage_errors_name_the_command_and_the_way_to_help(void **state)
 	    {{"policy", "replay", "x"}, "postern policy replay: missing option: --sandbox NAME\n"},
 	    {{"status", "-o", "xml"}, "postern status: -o xml: not one of text, json\n"},
 	    {{"seal", "lock"}, "postern seal: lock: not one of export, key\n"},
+	    {{"policy check", "x"}, "postern: unknown command 'policy check'\n"},
 	    {{"-Z"}, "postern: unknown option '-Z'\npostern: try 'postern --help'\n"},
 	    {{"attahc"}, "postern: unknown command 'attahc'\npostern: did you mean attach?\n"},
 	    {{"help", "attahc"}, "postern help: unknown command 'attahc'\n"},
