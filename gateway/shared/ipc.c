@@ -1,4 +1,19 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Theory of operation. A channel is open or closed. Open, a message goes to the socket at once, or into the queue
+ * behind those that wait for room there; the queue is sent when the socket can take more. The descriptors of a queued
+ * message are duplicates, so that the caller may close its own.
+ *
+ *   closed --ipc_open--> open --ipc_close--> closed
+ *                        open --peer gone, malformed message, message lost--> closed, broken_handler
+ *
+ * Trust. The other end may be a process that a guest took over. A message must be as long as its header says and carry
+ * as many descriptors; then the message table decides whether this peer may send it (ipc_take), and no handler sees
+ * another. Descriptors that no handler takes are closed. IPC_ROUND_MAX messages are handled before other channels get
+ * their turn.
+ *
+ * When a step fails. A message that cannot be sent or queued breaks the channel: one of both ends would wait for it.
+ * A receiver without free descriptors gets messages without theirs; its owner may refuse each (fds_lost_handler), which
+ * keeps the channel. */
 #include "gateway/shared/ipc.h"
 
 #include "base/log.h"
@@ -19,7 +34,7 @@
 #define IPC_BUFFER_BYTES (1 << 20)
 
 struct ipc_queued {
-	struct ipc_queued *next;
+	STAILQ_ENTRY(ipc_queued) next;
 	struct ipc_header header;
 	int fds[IPC_FDS_MAX];
 	unsigned char body[];
@@ -51,13 +66,14 @@ int
 ipc_open(struct ipc *ipc, struct loop *loop, int fd)
 {
 	ipc->loop = loop;
-	ipc->queue_head = ipc->queue_tail = NULL;
+	STAILQ_INIT(&ipc->queue);
 	ipc->queue_len = 0;
 	ipc->source.fd = fd;
 	ipc->source.handler = ipc_handler;
 	return loop_source_add(loop, &ipc->source, EPOLLIN);
 }
 
+/* Closes those that are open. */
 static void
 ipc_close_fds(const int *fds, size_t count)
 {
@@ -66,14 +82,13 @@ ipc_close_fds(const int *fds, size_t count)
 			close(fds[i]);
 }
 
+/* Forgets the oldest message that waits. */
 static void
 ipc_queue_drop_head(struct ipc *ipc)
 {
-	struct ipc_queued *queued = ipc->queue_head;
+	struct ipc_queued *queued = STAILQ_FIRST(&ipc->queue);
 
-	ipc->queue_head = queued->next;
-	if (ipc->queue_head == NULL)
-		ipc->queue_tail = NULL;
+	STAILQ_REMOVE_HEAD(&ipc->queue, next);
 	ipc->queue_len--;
 	ipc_close_fds(queued->fds, queued->header.fd_count);
 	free(queued);
@@ -88,10 +103,11 @@ ipc_close(struct ipc *ipc)
 		return;
 	loop_source_remove(ipc->loop, &ipc->source);
 	close(fd);
-	while (ipc->queue_head != NULL)
+	while (!STAILQ_EMPTY(&ipc->queue))
 		ipc_queue_drop_head(ipc);
 }
 
+/* Closes the channel and tells its owner why. */
 static void
 ipc_break(struct ipc *ipc, const char *why)
 {
@@ -101,7 +117,7 @@ ipc_break(struct ipc *ipc, const char *why)
 	ipc->broken_handler(ipc, why);
 }
 
-/* One message to the socket: 0, or -errno (-EAGAIN: it did not fit now). */
+/* Writes one message to the socket: 0, or -errno (-EAGAIN: there is no room now). */
 static int
 ipc_transmit(int fd, const struct ipc_header *header, const void *body, const int *fds)
 {
@@ -128,12 +144,14 @@ ipc_transmit(int fd, const struct ipc_header *header, const void *body, const in
 	return sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
+/* Is there no room for the message now? */
 static bool
 ipc_must_wait(int rc)
 {
 	return rc == -EAGAIN || rc == -EWOULDBLOCK || rc == -ENOBUFS || rc == -ETOOMANYREFS;
 }
 
+/* Copies the message to the end of the queue. */
 static int
 ipc_enqueue(struct ipc *ipc, const struct ipc_header *header, const void *body, const int *fds)
 {
@@ -144,7 +162,6 @@ ipc_enqueue(struct ipc *ipc, const struct ipc_header *header, const void *body, 
 	queued = malloc(sizeof(*queued) + header->size);
 	if (queued == NULL)
 		return -ENOMEM;
-	queued->next = NULL;
 	queued->header = *header;
 	if (header->size > 0)
 		memcpy(queued->body, body, header->size);
@@ -158,11 +175,7 @@ ipc_enqueue(struct ipc *ipc, const struct ipc_header *header, const void *body, 
 			return rc;
 		}
 	}
-	if (ipc->queue_tail != NULL)
-		ipc->queue_tail->next = queued;
-	else
-		ipc->queue_head = queued;
-	ipc->queue_tail = queued;
+	STAILQ_INSERT_TAIL(&ipc->queue, queued, next);
 	ipc->queue_len++;
 	return loop_source_set(ipc->loop, &ipc->source, EPOLLIN | EPOLLOUT);
 }
@@ -181,7 +194,7 @@ ipc_send(struct ipc *ipc, uint16_t type, uint64_t tag, const void *body, uint32_
 		log_warnx("message %s (%u bytes, %zu descriptors) not sent: %s", msg_name(type), size, fd_count, wrong);
 		rc = -EPROTO;
 	} else {
-		if (ipc->queue_head == NULL)
+		if (STAILQ_EMPTY(&ipc->queue))
 			rc = ipc_transmit(ipc->source.fd, &header, body, fds);
 		if (!ipc_must_wait(rc))
 			return rc;
@@ -194,11 +207,13 @@ ipc_send(struct ipc *ipc, uint16_t type, uint64_t tag, const void *body, uint32_
 	return rc;
 }
 
+/* Sends what waits, as far as the socket takes it. */
 static void
 ipc_flush(struct ipc *ipc)
 {
-	while (ipc->queue_head != NULL) {
-		struct ipc_queued *queued = ipc->queue_head;
+	struct ipc_queued *queued;
+
+	while ((queued = STAILQ_FIRST(&ipc->queue)) != NULL) {
 		int rc = ipc_transmit(ipc->source.fd, &queued->header, queued->body, queued->fds);
 
 		if (ipc_must_wait(rc))
@@ -212,6 +227,7 @@ ipc_flush(struct ipc *ipc)
 	loop_source_set(ipc->loop, &ipc->source, EPOLLIN);
 }
 
+/* Collects the descriptors that came with a message. */
 static void
 ipc_take_fds(struct msghdr *msg, struct ipc_message *message, size_t *ret_count)
 {
@@ -246,7 +262,7 @@ ipc_fds_lost(struct ipc *ipc, struct ipc_message *message, size_t fd_count)
 	    ipc->fds_lost_handler(ipc, message);
 }
 
-/* Receive and handle one message. False: nothing more now, or the channel broke. */
+/* Receives and handles one message. False: nothing more now, or the channel broke. */
 static bool
 ipc_receive(struct ipc *ipc)
 {
@@ -283,6 +299,7 @@ ipc_receive(struct ipc *ipc)
 	return good && ipc_is_open(ipc);
 }
 
+/* Sends and receives what the socket is ready for. */
 static void
 ipc_handler(struct loop_source *source, uint32_t events)
 {

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 /* Largest body; what SOCK_SEQPACKET takes with the default wmem_max, with room to spare. */
 #define IPC_BODY_MAX 65536
@@ -49,7 +50,7 @@ struct ipc {
 	bool (*fds_lost_handler)(struct ipc *ipc, const struct ipc_message *message);
 	/* The peer is gone, malformed or hopelessly slow. The channel is closed already. */
 	void (*broken_handler)(struct ipc *ipc, const char *why);
-	struct ipc_queued *queue_head, *queue_tail;
+	STAILQ_HEAD(, ipc_queued) queue; /* messages that wait for room in the socket */
 	size_t queue_len;
 };
 

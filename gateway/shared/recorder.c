@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Theory of operation. Every record gets the next sequence number and joins a queue that it leaves only when the
- * auditor says it is durable. From there it goes over the channel, once and in order, as far as the channel has room;
- * each acknowledgement makes room for more. When the auditor is replaced, or says that it can write again after it
- * could not, sending begins again at the queue's head; the store takes a record it already has without effect, so that
- * twice is once. */
+/* Theory of operation. Every record gets the next sequence number and joins a queue that it leaves when the auditor
+ * says that it is durable. From there it goes over the channel, once and in order, as far as the channel has room; each
+ * acknowledgement makes room for more.
+ *
+ *   no channel --recorder_connect--> writable --log fails--> not writable --log can be written again--> writable
+ *                                    writable, not writable --channel broken--> no channel
+ *
+ * When the auditor is replaced, or can write again, sending begins again at the queue's head; the store takes a record
+ * that it already has without effect, so that twice is once.
+ *
+ * Limits. New work is refused from RECORDER_BUSY records on, and while the log is not writable. A record beyond
+ * RECORDER_MAX, or without memory, is lost: its number stays unused and the next record tells how many there were. */
 #include "gateway/shared/recorder.h"
 
 #include "gateway/shared/msg.h"
@@ -14,15 +21,15 @@
 #include <unistd.h>
 
 struct recorder_queued {
-	struct recorder_queued *next;
+	STAILQ_ENTRY(recorder_queued) next;
 	uint64_t seq;
 	uint32_t size;
 	uint32_t pad;
 	unsigned char bytes[]; /* struct record, cut to its kind */
 };
 
-/* Send what the channel has room for. While anything is under way an acknowledgement will come, and with it the next
- * turn. A channel that does not take a record is broken: wait for the next one. */
+/* Sends what the channel has room for. The rest goes when the next acknowledgement makes room. A channel that does not
+ * take a record is broken: the next one gets it. */
 static void
 recorder_pump(struct recorder *recorder)
 {
@@ -32,41 +39,39 @@ recorder_pump(struct recorder *recorder)
 		if (ipc_send(&recorder->ipc, MSG_RECORD, 0, queued->bytes, queued->size, NULL, 0) < 0)
 			recorder->writable = false;
 		else
-			recorder->unsent = queued->next;
+			recorder->unsent = STAILQ_NEXT(queued, next);
 	}
 }
 
+/* Forgets the records that are durable. */
 static void
 recorder_drop_durable(struct recorder *recorder)
 {
-	while (recorder->queue_head != NULL && recorder->queue_head->seq <= recorder->durable_seq) {
-		struct recorder_queued *queued = recorder->queue_head;
+	struct recorder_queued *queued;
 
-		recorder->queue_head = queued->next;
-		if (recorder->queue_head == NULL)
-			recorder->queue_tail = NULL;
+	while ((queued = STAILQ_FIRST(&recorder->queue)) != NULL && queued->seq <= recorder->durable_seq) {
+		STAILQ_REMOVE_HEAD(&recorder->queue, next);
 		if (recorder->unsent == queued)
-			recorder->unsent = queued->next;
+			recorder->unsent = STAILQ_FIRST(&recorder->queue);
 		recorder->queue_len--;
 		free(queued);
 	}
 }
 
-/* Waits are appended in order of sequence, so the durable ones are at the front. */
+/* Calls the owners of durable records. They wait in order of sequence, so these are at the front. */
 static void
 recorder_wake(struct recorder *recorder)
 {
-	while (recorder->waits != NULL && recorder->waits->seq <= recorder->durable_seq) {
-		struct recorder_wait *wait = recorder->waits;
+	struct recorder_wait *wait;
 
-		recorder->waits = wait->next;
-		if (recorder->waits == NULL)
-			recorder->waits_tail = NULL;
+	while ((wait = STAILQ_FIRST(&recorder->waits)) != NULL && wait->seq <= recorder->durable_seq) {
+		STAILQ_REMOVE_HEAD(&recorder->waits, next);
 		wait->seq = 0;
 		wait->handler(wait);
 	}
 }
 
+/* The auditor says what is durable and whether it can write. */
 static bool
 recorder_message_handler(struct ipc *ipc, struct ipc_message *message)
 {
@@ -82,7 +87,7 @@ recorder_message_handler(struct ipc *ipc, struct ipc_message *message)
 	recorder->writable = durable->writable != 0;
 	recorder->wal_mib = durable->wal_mib;
 	if (recorder->writable && !was_writable) {
-		recorder->unsent = recorder->queue_head;
+		recorder->unsent = STAILQ_FIRST(&recorder->queue);
 		if (recorder->resumed_handler != NULL)
 			recorder->resumed_handler(recorder);
 	}
@@ -91,13 +96,12 @@ recorder_message_handler(struct ipc *ipc, struct ipc_message *message)
 	return true;
 }
 
+/* Waits for a new channel: the keeper starts the auditor again. */
 static void
 recorder_broken_handler(struct ipc *ipc, const char *why)
 {
-	struct recorder *recorder = loop_owner(ipc, struct recorder, ipc);
-
-	(void)why; /* the keeper knows, restarts the auditor and sends a new channel */
-	recorder->writable = false;
+	(void)why;
+	loop_owner(ipc, struct recorder, ipc)->writable = false;
 }
 
 void
@@ -112,6 +116,8 @@ recorder_init(struct recorder *recorder, struct loop *loop, uint64_t epoch)
 	recorder->ipc.message_handler = recorder_message_handler;
 	recorder->ipc.broken_handler = recorder_broken_handler;
 	recorder->next_seq = 1;
+	STAILQ_INIT(&recorder->queue);
+	STAILQ_INIT(&recorder->waits);
 }
 
 int
@@ -127,7 +133,7 @@ recorder_connect(struct recorder *recorder, int fd, uint64_t epoch)
 		return rc;
 	}
 	recorder->writable = true; /* until the auditor says otherwise */
-	recorder->unsent = recorder->queue_head;
+	recorder->unsent = STAILQ_FIRST(&recorder->queue);
 	recorder_pump(recorder);
 	return 0;
 }
@@ -135,10 +141,15 @@ recorder_connect(struct recorder *recorder, int fd, uint64_t epoch)
 void
 recorder_free(struct recorder *recorder)
 {
+	struct recorder_wait *wait;
+
 	ipc_close(&recorder->ipc);
 	recorder->durable_seq = UINT64_MAX;
 	recorder_drop_durable(recorder);
-	recorder->waits = recorder->waits_tail = NULL;
+	while ((wait = STAILQ_FIRST(&recorder->waits)) != NULL) {
+		STAILQ_REMOVE_HEAD(&recorder->waits, next);
+		wait->seq = 0;
+	}
 }
 
 bool
@@ -159,18 +170,6 @@ recorder_id(struct recorder *recorder)
 	return RECORD_ID(recorder->epoch, ++recorder->next_counter);
 }
 
-static void
-recorder_wait_add(struct recorder *recorder, struct recorder_wait *wait, uint64_t seq)
-{
-	wait->seq = seq;
-	wait->next = NULL;
-	if (recorder->waits_tail != NULL)
-		recorder->waits_tail->next = wait;
-	else
-		recorder->waits = wait;
-	recorder->waits_tail = wait;
-}
-
 int
 recorder_send(struct recorder *recorder, struct record *record, struct recorder_wait *wait)
 {
@@ -187,20 +186,17 @@ recorder_send(struct recorder *recorder, struct record *record, struct recorder_
 	}
 	record->lost = recorder->lost;
 	recorder->lost = 0;
-	queued->next = NULL;
 	queued->seq = record->seq;
 	queued->size = size;
 	memcpy(queued->bytes, record, size);
-	if (recorder->queue_tail != NULL)
-		recorder->queue_tail->next = queued;
-	else
-		recorder->queue_head = queued;
-	recorder->queue_tail = queued;
+	STAILQ_INSERT_TAIL(&recorder->queue, queued, next);
 	recorder->queue_len++;
 	if (recorder->unsent == NULL)
 		recorder->unsent = queued;
-	if (wait != NULL)
-		recorder_wait_add(recorder, wait, record->seq);
+	if (wait != NULL) {
+		wait->seq = record->seq;
+		STAILQ_INSERT_TAIL(&recorder->waits, wait, next);
+	}
 	recorder_pump(recorder);
 	return 0;
 }
@@ -208,17 +204,7 @@ recorder_send(struct recorder *recorder, struct record *record, struct recorder_
 void
 recorder_cancel(struct recorder *recorder, struct recorder_wait *wait)
 {
-	struct recorder_wait *before = NULL;
-
-	if (wait->seq == 0)
-		return;
-	for (struct recorder_wait **at = &recorder->waits; *at != NULL; before = *at, at = &(*at)->next) {
-		if (*at != wait)
-			continue;
-		*at = wait->next;
-		if (recorder->waits_tail == wait)
-			recorder->waits_tail = before;
-		break;
-	}
+	if (wait->seq != 0)
+		STAILQ_REMOVE(&recorder->waits, wait, recorder_wait, next);
 	wait->seq = 0;
 }

@@ -16,6 +16,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 /* Unacknowledged records at which new work is refused, and the hard maximum. */
 #define RECORDER_BUSY 16384
@@ -25,7 +26,7 @@
 #define RECORDER_CHANNEL_MAX 2048
 
 struct recorder_wait {
-	struct recorder_wait *next;
+	STAILQ_ENTRY(recorder_wait) next;
 	uint64_t seq;                                /* 0: not waiting */
 	void (*handler)(struct recorder_wait *wait); /* the record is durable */
 };
@@ -38,13 +39,12 @@ struct recorder {
 	uint64_t next_seq, durable_seq;
 	uint32_t lost; /* records that found no room since the last one that did; the next one tells */
 	bool writable;
-	uint32_t wal_mib;                                /* as the auditor last said */
-	struct recorder_queued *queue_head, *queue_tail; /* not yet durable, in order */
-	struct recorder_queued *unsent;                  /* the first of them that is not on its way; NULL: all are */
+	uint32_t wal_mib;                     /* as the auditor last said */
+	STAILQ_HEAD(, recorder_queued) queue; /* not yet durable, in order */
+	struct recorder_queued *unsent;       /* the first of them that is not on its way; NULL: all are */
 	size_t queue_len;
-	struct recorder_wait *waits, *waits_tail; /* by seq */
-	/* The log could not be written and now can; it may be another one. NULL: nobody wants to know. Set after init.
-	 */
+	STAILQ_HEAD(, recorder_wait) waits; /* by seq */
+	/* The log could not be written and now can; it may be another one. May be NULL; set after init. */
 	void (*resumed_handler)(struct recorder *recorder);
 };
 
