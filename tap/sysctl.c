@@ -132,27 +132,17 @@ sysctl_read(int fd, char ret_value[SYSCTL_VALUE_MAX])
 	return 0;
 }
 
-/* Writes a value. 0 or -errno. */
-static int
-sysctl_write(int fd, const char *value)
-{
-	char line[SYSCTL_VALUE_MAX];
-	int len = snprintf(line, sizeof(line), "%s\n", value);
-
-	return pwrite(fd, line, (size_t)len, 0) == len ? 0 : -errno;
-}
-
-/* 0, or -errno; -EILSEQ: written, but it reads otherwise. */
+/* Sets a value that is another one. 0, or -errno; -EILSEQ: written, but it reads otherwise. */
 static int
 sysctl_put(int fd, const char *value, char ret_now[SYSCTL_VALUE_MAX])
 {
-	int r = sysctl_read(fd, ret_now);
+	int r = sysctl_read(fd, ret_now), len;
+	char line[SYSCTL_VALUE_MAX];
 
 	if (r < 0 || strcmp(ret_now, value) == 0)
 		return r;
-	r = sysctl_write(fd, value);
-	if (r == 0)
-		r = sysctl_read(fd, ret_now);
+	len = snprintf(line, sizeof(line), "%s\n", value);
+	r = pwrite(fd, line, (size_t)len, 0) == len ? sysctl_read(fd, ret_now) : -errno;
 	if (r == 0 && strcmp(ret_now, value) != 0)
 		r = -EILSEQ;
 	return r;

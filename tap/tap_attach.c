@@ -278,42 +278,26 @@ attach_container(const struct tap *tap, struct error *err)
 	return r < 0 ? error_prefix(err, "in the container's namespace") : 0;
 }
 
-/* All steps but the sysctls of the namespace. */
-static int
-attach_links(struct tap *tap, int rtnl, bool adopted, struct error *err)
-{
-	struct link_info device;
-
-	if (link_set_up(rtnl, ATTACH_LO_IFINDEX, err) < 0 || attach_device(tap, rtnl, &device, err) < 0)
-		return -1;
-	tap->nft_fd = nft_open(err);
-	if (tap->nft_fd < 0 || tap_intact_load(tap, err) < 0)
-		return -1;
-	if (tap_socket_make_all(tap, adopted, err) < 0 || attach_addresses(tap, rtnl, device.ifindex, err) < 0)
-		return -1;
-	if (attach_container(tap, err) < 0)
-		return -1;
-	if (link_set_up(rtnl, device.ifindex, err) < 0)
-		return -1;
-	return attach_settle(&tap->config, err);
-}
-
 /* All steps that are done from inside the namespace. */
 static int
 attach_inside(struct tap *tap, bool adopted, struct error *err)
 {
+	struct link_info device;
 	struct netns_visit visit;
-	int rtnl, r = -1;
+	int rtnl = -1, r = -1;
 
 	if (netns_enter(&visit, tap->netns_fd, err) < 0)
 		return -1;
-	if (sysctl_apply_namespace(tap_has_ipv6(&tap->config), err) == 0) {
+	if (sysctl_apply_namespace(tap_has_ipv6(&tap->config), err) == 0)
 		rtnl = link_open(err);
-		if (rtnl >= 0) {
-			r = attach_links(tap, rtnl, adopted, err);
-			close(rtnl);
-		}
-	}
+	if (rtnl >= 0 && link_set_up(rtnl, ATTACH_LO_IFINDEX, err) == 0 &&
+	    attach_device(tap, rtnl, &device, err) == 0 && (tap->nft_fd = nft_open(err)) >= 0 &&
+	    tap_intact_load(tap, err) == 0 && tap_socket_make_all(tap, adopted, err) == 0 &&
+	    attach_addresses(tap, rtnl, device.ifindex, err) == 0 && attach_container(tap, err) == 0 &&
+	    link_set_up(rtnl, device.ifindex, err) == 0)
+		r = attach_settle(&tap->config, err);
+	if (rtnl >= 0)
+		close(rtnl);
 	netns_leave(&visit);
 	return r;
 }

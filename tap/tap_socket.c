@@ -68,57 +68,33 @@ socket_buffer(int fd, int size)
 		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
 }
 
-/* Sets the options of a socket. 0 or -errno. */
+/* Makes, configures and binds a socket of the calling thread's namespace. Returns the descriptor or -errno. */
 static int
-socket_configure(int fd, const struct socket_row *row)
-{
-	bool v6 = row->family == AF_INET6;
-
-	if (v6 ? socket_option(fd, IPPROTO_IPV6, IPV6_TRANSPARENT) : socket_option(fd, IPPROTO_IP, IP_TRANSPARENT))
-		return -errno;
-	if (v6 && socket_option(fd, IPPROTO_IPV6, IPV6_V6ONLY) < 0)
-		return -errno;
-	/* For UDP that would let two sockets share a port, and the newer steal from the older. */
-	if (row->type == SOCK_STREAM)
-		return socket_option(fd, SOL_SOCKET, SO_REUSEADDR) < 0 ? -errno : 0;
-	socket_buffer(fd, SOCKET_UDP_BUFFER);
-	if (v6 ? socket_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO) : socket_option(fd, IPPROTO_IP, IP_PKTINFO))
-		return -errno;
-	return 0;
-}
-
-/* Binds a socket. 0 or -errno. */
-static int
-socket_bind(int fd, const struct socket_row *row)
+socket_make(const struct socket_row *row)
 {
 	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_port = htons(row->port)};
 	struct sockaddr_in6 sin6 = {.sin6_family = AF_INET6, .sin6_port = htons(row->port)};
-	int r;
+	bool v6 = row->family == AF_INET6, stream = row->type == SOCK_STREAM;
+	int fd = socket(row->family, row->type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), r;
 
+	if (fd < 0)
+		return -errno;
 	if (row->loopback) {
 		sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 		sin6.sin6_addr = in6addr_loopback;
 	}
-	r = row->family == AF_INET ? bind(fd, (struct sockaddr *)&sin, sizeof(sin))
-				   : bind(fd, (struct sockaddr *)&sin6, sizeof(sin6));
-	return r < 0 ? -errno : 0;
-}
-
-/* Returns the descriptor or -errno. */
-static int
-socket_make(const struct socket_row *row)
-{
-	int fd = socket(row->family, row->type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	int r;
-
-	if (fd < 0)
-		return -errno;
-	r = socket_configure(fd, row);
-	if (r == 0)
-		r = socket_bind(fd, row);
-	if (r == 0 && row->type == SOCK_STREAM && listen(fd, SOCKET_BACKLOG) < 0)
+	if (!stream)
+		socket_buffer(fd, SOCKET_UDP_BUFFER);
+	/* SO_REUSEADDR on UDP would let two sockets share a port, and the newer steal from the older. */
+	if ((v6 ? socket_option(fd, IPPROTO_IPV6, IPV6_TRANSPARENT) : socket_option(fd, IPPROTO_IP, IP_TRANSPARENT)) <
+		0 ||
+	    (v6 && socket_option(fd, IPPROTO_IPV6, IPV6_V6ONLY) < 0) ||
+	    (stream && socket_option(fd, SOL_SOCKET, SO_REUSEADDR) < 0) ||
+	    (!stream && v6 && socket_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO) < 0) ||
+	    (!stream && !v6 && socket_option(fd, IPPROTO_IP, IP_PKTINFO) < 0) ||
+	    bind(fd, v6 ? (struct sockaddr *)&sin6 : (struct sockaddr *)&sin, v6 ? sizeof(sin6) : sizeof(sin)) < 0 ||
+	    (stream && listen(fd, SOCKET_BACKLOG) < 0)) {
 		r = -errno;
-	if (r < 0) {
 		close(fd);
 		return r;
 	}
@@ -153,40 +129,33 @@ socket_nflog_set(int fd, uint16_t attr, const void *value, size_t len)
 	return got < 0 ? -errno : -EBADMSG;
 }
 
-/* Binds to the log group, and sets how much of a packet comes and when. 0 or -errno. */
-static int
-socket_nflog_configure(int fd)
-{
-	struct nfulnl_msg_config_cmd bind_cmd = {.command = NFULNL_CFG_CMD_BIND};
-	struct nfulnl_msg_config_mode mode = {.copy_mode = NFULNL_COPY_PACKET};
-	uint32_t timeout = htonl(SOCKET_NFLOG_FLUSH_CS), threshold = htonl(SOCKET_NFLOG_THRESHOLD);
-	uint16_t flags = htons(NFULNL_CFG_F_SEQ);
-	int r;
-
-	mode.copy_range = htonl(TAP_LOG_SNAPLEN);
-	r = socket_nflog_set(fd, NFULA_CFG_CMD, &bind_cmd, sizeof(bind_cmd));
-	if (r == 0)
-		r = socket_nflog_set(fd, NFULA_CFG_MODE, &mode, sizeof(mode));
-	if (r == 0)
-		r = socket_nflog_set(fd, NFULA_CFG_TIMEOUT, &timeout, sizeof(timeout));
-	if (r == 0)
-		r = socket_nflog_set(fd, NFULA_CFG_QTHRESH, &threshold, sizeof(threshold));
-	if (r == 0)
-		r = socket_nflog_set(fd, NFULA_CFG_FLAGS, &flags, sizeof(flags));
-	return r;
-}
-
-/* Returns the descriptor or -errno. */
+/* The log socket: bound to the group, with how much of a packet comes and when. Returns the descriptor or -errno. */
 static int
 socket_make_nflog(void)
 {
+	struct nfulnl_msg_config_cmd bind_cmd = {.command = NFULNL_CFG_CMD_BIND};
+	struct nfulnl_msg_config_mode mode = {.copy_mode = NFULNL_COPY_PACKET, .copy_range = htonl(TAP_LOG_SNAPLEN)};
+	uint32_t timeout = htonl(SOCKET_NFLOG_FLUSH_CS), threshold = htonl(SOCKET_NFLOG_THRESHOLD);
+	uint16_t flags = htons(NFULNL_CFG_F_SEQ);
+	const struct {
+		uint16_t attr;
+		const void *value;
+		size_t len;
+	} settings[] = {
+	    {NFULA_CFG_CMD, &bind_cmd, sizeof(bind_cmd)},
+	    {NFULA_CFG_MODE, &mode, sizeof(mode)},
+	    {NFULA_CFG_TIMEOUT, &timeout, sizeof(timeout)},
+	    {NFULA_CFG_QTHRESH, &threshold, sizeof(threshold)},
+	    {NFULA_CFG_FLAGS, &flags, sizeof(flags)},
+	};
 	/* Blocking while it is configured, non-blocking for the gateway. */
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER), r;
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER), r = 0;
 
 	if (fd < 0)
 		return -errno;
 	socket_buffer(fd, SOCKET_NFLOG_BUFFER);
-	r = socket_nflog_configure(fd);
+	for (size_t i = 0; r == 0 && i < sizeof(settings) / sizeof(settings[0]); i++)
+		r = socket_nflog_set(fd, settings[i].attr, settings[i].value, settings[i].len);
 	if (r == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
 		r = -errno;
 	if (r < 0) {

@@ -59,60 +59,44 @@ sockdiag_count_inet(const struct nlmsghdr *nlh, void *context)
 static int
 sockdiag_count_packet(const struct nlmsghdr *nlh, void *context)
 {
-	size_t *count = context;
-
 	(void)nlh;
-	(*count)++;
+	(*(size_t *)context)++;
 	return MNL_CB_OK;
 }
 
-/* Sends a request and goes through the answers. 0 or -errno. */
+/* Counts the sockets of a family (and protocol, but for AF_PACKET). A family or protocol that the kernel lacks has
+ * none. 0 or -errno. */
 static int
-sockdiag_dump(int fd, struct nlmsghdr *nlh, mnl_cb_t each, size_t *count)
+sockdiag_dump(int fd, uint8_t family, uint8_t proto, size_t *count)
 {
 	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
-	char answer[SOCKDIAG_ANSWER_MAX];
+	char bytes[256], answer[SOCKDIAG_ANSWER_MAX];
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(bytes);
+	struct inet_diag_req_v2 *inet;
 	ssize_t len;
 	int r;
 
 	nlh->nlmsg_type = SOCK_DIAG_BY_FAMILY;
 	nlh->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+	if (family == AF_PACKET) {
+		((struct packet_diag_req *)mnl_nlmsg_put_extra_header(nlh, sizeof(struct packet_diag_req)))
+		    ->sdiag_family = family;
+	} else {
+		inet = mnl_nlmsg_put_extra_header(nlh, sizeof(*inet));
+		inet->sdiag_family = family;
+		inet->sdiag_protocol = proto;
+		inet->idiag_states = proto == IPPROTO_TCP ? SOCKDIAG_TCP_STATES : ~0u;
+	}
 	if (sendto(fd, nlh, nlh->nlmsg_len, 0, (struct sockaddr *)&kernel, sizeof(kernel)) < 0)
 		return -errno;
 	do {
 		len = recv(fd, answer, sizeof(answer), 0);
 		if (len < 0)
 			return -errno;
-		r = mnl_cb_run(answer, (size_t)len, 0, 0, each, count);
+		r = mnl_cb_run(answer, (size_t)len, 0, 0,
+		    family == AF_PACKET ? sockdiag_count_packet : sockdiag_count_inet, count);
 	} while (r > 0);
-	/* A family or protocol that the kernel lacks has no sockets. */
 	return r < 0 && errno != ENOENT && errno != EINVAL ? -errno : 0;
-}
-
-/* Counts the sockets of a family and protocol. 0 or -errno. */
-static int
-sockdiag_dump_inet(int fd, uint8_t family, uint8_t proto, size_t *count)
-{
-	char bytes[256];
-	struct nlmsghdr *nlh = mnl_nlmsg_put_header(bytes);
-	struct inet_diag_req_v2 *req = mnl_nlmsg_put_extra_header(nlh, sizeof(*req));
-
-	req->sdiag_family = family;
-	req->sdiag_protocol = proto;
-	req->idiag_states = proto == IPPROTO_TCP ? SOCKDIAG_TCP_STATES : ~0u;
-	return sockdiag_dump(fd, nlh, sockdiag_count_inet, count);
-}
-
-/* Counts the packet sockets. 0 or -errno. */
-static int
-sockdiag_dump_packet(int fd, size_t *count)
-{
-	char bytes[256];
-	struct nlmsghdr *nlh = mnl_nlmsg_put_header(bytes);
-	struct packet_diag_req *req = mnl_nlmsg_put_extra_header(nlh, sizeof(*req));
-
-	req->sdiag_family = AF_PACKET;
-	return sockdiag_dump(fd, nlh, sockdiag_count_packet, count);
 }
 
 /* Raw sockets of the calling thread's namespace: one line each after the heading. Many kernels come without
@@ -137,43 +121,36 @@ sockdiag_count_raw(const char *path, size_t *count)
 	return r;
 }
 
-/* 0 or -errno. */
-static int
-sockdiag_used(size_t *ret_count)
-{
-	char text[128];
-	int fd = open(SOCKDIAG_STAT, O_RDONLY | O_CLOEXEC);
-	ssize_t len;
-
-	if (fd < 0)
-		return -errno;
-	len = read(fd, text, sizeof(text) - 1);
-	if (len < 0)
-		len = -errno;
-	close(fd);
-	if (len < 0)
-		return (int)len;
-	text[len] = '\0';
-	return sscanf(text, "sockets: used %zu", ret_count) == 1 ? 0 : -EBADMSG;
-}
-
 int
 tap_sockets_count(struct tap *tap, size_t *ret_count, struct error *err)
 {
 	struct netns_visit visit;
-	int r;
+	char text[128];
+	ssize_t len = -1;
+	int fd, r = 0;
 
 	if (netns_enter(&visit, tap->netns_fd, err) < 0)
 		return -1;
-	r = sockdiag_used(ret_count);
+	fd = open(SOCKDIAG_STAT, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		len = read(fd, text, sizeof(text) - 1);
+	if (len < 0)
+		r = errno;
+	if (fd >= 0)
+		close(fd);
 	netns_leave(&visit);
-	return r < 0 ? error_sys(err, -r, "count the sockets of sandbox %s", tap->config.name) : 0;
+	if (r == 0) {
+		text[len] = '\0';
+		r = sscanf(text, "sockets: used %zu", ret_count) == 1 ? 0 : EBADMSG;
+	}
+	return r != 0 ? error_sys(err, r, "count the sockets of sandbox %s", tap->config.name) : 0;
 }
 
 int
 tap_sockets_foreign(struct tap *tap, size_t *ret_count, struct error *err)
 {
-	static const uint8_t protos[] = {IPPROTO_TCP, IPPROTO_UDP};
+	static const uint8_t lists[][2] = {{AF_INET, IPPROTO_TCP}, {AF_INET6, IPPROTO_TCP}, {AF_INET, IPPROTO_UDP},
+	    {AF_INET6, IPPROTO_UDP}, {AF_PACKET, 0}};
 	struct netns_visit visit;
 	size_t count = 0;
 	int fd, r = 0;
@@ -188,13 +165,8 @@ tap_sockets_foreign(struct tap *tap, size_t *ret_count, struct error *err)
 	netns_leave(&visit);
 	if (fd < 0)
 		return error_sys(err, errno, "sock_diag socket");
-	for (size_t i = 0; r == 0 && i < sizeof(protos); i++) {
-		r = sockdiag_dump_inet(fd, AF_INET, protos[i], &count);
-		if (r == 0)
-			r = sockdiag_dump_inet(fd, AF_INET6, protos[i], &count);
-	}
-	if (r == 0)
-		r = sockdiag_dump_packet(fd, &count);
+	for (size_t i = 0; r == 0 && i < sizeof(lists) / sizeof(lists[0]); i++)
+		r = sockdiag_dump(fd, lists[i][0], lists[i][1], &count);
 	close(fd);
 	if (r < 0)
 		return error_sys(err, -r, "list the sockets of sandbox %s", tap->config.name);
