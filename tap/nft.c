@@ -206,7 +206,7 @@ nft_batch_table(struct nft_batch *batch)
 void
 nft_batch_table_drop(struct nft_batch *batch)
 {
-	/* Deleting what is not there would fail the batch: create it first. */
+	/* Deleting a missing table would fail the batch: create it first. */
 	nft_batch_table_message(batch, NFT_MSG_NEWTABLE, NLM_F_CREATE);
 	nft_batch_table_message(batch, NFT_MSG_DELTABLE, 0);
 }

@@ -116,7 +116,7 @@ void nft_rule_cmp_be16(struct nft_rule *rule, uint32_t op, uint32_t sreg, uint16
 void nft_rule_mask(struct nft_rule *rule, uint32_t reg, const void *mask, uint32_t len);
 void nft_rule_immediate(struct nft_rule *rule, uint32_t dreg, const void *bytes, uint32_t len);
 void nft_rule_lookup(struct nft_rule *rule, const char *set, uint32_t sreg);
-/* Add the address, port or whatever is in sreg to a set with NFT_SET_EVAL and NFT_SET_TIMEOUT, or start its time anew.
+/* Add the value in sreg (an address, a port) to a set with NFT_SET_EVAL and NFT_SET_TIMEOUT, or start its time anew.
  * No match when the set is full. */
 void nft_rule_remember(struct nft_rule *rule, const char *set, uint32_t sreg, uint64_t timeout_ms);
 /* The packet belongs to a socket of this namespace that has IP(V6)_TRANSPARENT set. */
@@ -140,7 +140,7 @@ void nft_rule_verdict_all(struct nft_batch *batch, const char *in_chain, int ver
  * -EINTR: the caller starts over. 0 or -errno. */
 int nft_dump(int fd, uint16_t type, int family, void (*fill)(struct nlmsghdr *nlh, const void *context),
     int (*each)(const struct nlmsghdr *nlh, void *context), void *context);
-/* The ruleset's generation, which every transaction of anybody in this namespace raises by one. 0 or -errno. */
+/* The ruleset's generation, which every transaction in this namespace raises by one. 0 or -errno. */
 int nft_generation(int fd, uint32_t *ret_generation);
 
 #endif

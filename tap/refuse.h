@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* How a packet is refused: counted in its class, logged at a bounded rate with the class as prefix, answered where an
- * answer goes to who sent it. */
+/* How a packet is refused: counted in its class, logged at a bounded rate with the class as prefix, answered where the
+ * answer reaches the sender. */
 #ifndef POSTERN_TAP_REFUSE_H
 #define POSTERN_TAP_REFUSE_H
 

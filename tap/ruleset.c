@@ -3,7 +3,7 @@
  *
  * Family netdev, ingress hook of the guest's device: frames that no guest has business to send end here (VLAN tags,
  * foreign EtherTypes, another source MAC, ARP in another name, router advertisements and redirects). Link chatter that
- * every operating system emits and no service here answers (router solicitations, MLD, IGMP) is dropped without a word.
+ * every operating system emits and no service here answers (router solicitations, MLD, IGMP) is dropped silently.
  *
  * Family inet, hook prerouting at mangle priority, after the kernel has put fragments together (tproxy brings
  * nf_defrag), policy drop. In order:
@@ -12,7 +12,7 @@
  *   3. port 53 to any address, when a transparent socket of ours is there: baked images name private resolvers
  *   4. a bounded echo of the router address; and port unreachable for an answer or a relayed datagram that came when
  * the client was gone already: what every operating system says of itself, and no attempt to reach anything, so it is
- *      dropped without a word, at a bounded rate
+ *      dropped silently, at a bounded rate
  *   5. the never list (with the guest's subnet, so the router addresses too): refused
  *   6. a bare SYN to a lease or an allowed range: to the transparent listener
  *   7. TCP of our own transparent sockets. After 6, since a SYN that meets one in TIME_WAIT would be delayed
@@ -42,15 +42,15 @@
 /* Echo requests to the router address that are answered. */
 #define RULESET_ECHO_PER_S 20
 #define RULESET_ECHO_BURST 40
-/* Errors about datagrams of ours that are dropped without a word; the rest is refused as any ICMP is. */
+/* Errors about datagrams of ours that are dropped silently; the rest is refused as any ICMP is. */
 #define RULESET_LATE_PER_S 100
 #define RULESET_LATE_BURST 500
 /* Neighbour discovery. */
 #define RULESET_NDP_PER_S 20
 #define RULESET_NDP_BURST 40
 /* Each new source of it makes an entry in a table that all namespaces share, and the host's own links with them: 1024
- * entries by default, held for some ten seconds whatever else the kernel needs. A guest has one link-local address, and
- * perhaps another one after it was started anew. */
+ * entries by default, held for some ten seconds even when the kernel needs room. A guest has one link-local address,
+ * and perhaps another one after it was started anew. */
 #define RULESET_NEIGHBOURS 2
 #define RULESET_NEIGHBOUR_MS 60000
 /* Expired lease elements never match; this is only how soon their memory comes back. */
@@ -294,7 +294,7 @@ ruleset_add_source6_rules(struct nft_batch *batch, const struct tap_config *conf
 		return;
 
 	/* The first header after IPv6's own must be the transport's. Fragments have been put together by now;
-	 * hop-by-hop, routing, destination options, AH and chains of them are refused, whatever they hide. */
+	 * hop-by-hop, routing, destination options, AH and chains of them are refused, with all that they hide. */
 	rule = nft_rule_start(batch, "prerouting");
 	match_family(&rule, NFPROTO_IPV6);
 	match_load_network(&rule, IP6_NEXT_HEADER, 1);

@@ -3,7 +3,7 @@
  * anything from the host (net.core.devconf_inherit_init_net). So nothing is assumed: every row of the checklist is
  * read; when it differs it is written and read again, and a value that does not stick fails the attach. Rows marked
  * optional harden or speed up, and no promise hangs on them: some do not exist on older kernels, or are not offered in
- * a namespace that belongs to a user namespace (rootless). Missing or read-only ones are passed over; one that can be
+ * a namespace that belongs to a user namespace (rootless). Missing or read-only ones are skipped; one that can be
  * written and then reads otherwise is a failure too. */
 #include "tap/sysctl.h"
 

@@ -18,7 +18,7 @@
 
 /* Sandbox names: [a-z0-9][a-z0-9_.-]{0,62}. */
 #define TAP_NAME_MAX 64
-/* Kernel timeout of a lease element: never less, never more, whatever a gateway asks. */
+/* Kernel timeout of a lease element: a gateway that asks for less or more gets these. */
 #define TAP_LEASE_MIN_S 1
 #define TAP_LEASE_MAX_S 7200
 /* Elements in the two lease sets of one sandbox: refuse beyond. */
@@ -32,7 +32,7 @@ struct tap_config {
 	char name[TAP_NAME_MAX];
 	enum tap_kind kind;
 	char ifname[IFNAMSIZ]; /* TAP: device inside our namespace ("tap0"); NETNS: in the container ("eth0") */
-	uid_t owner_uid;       /* TAP: who may open it; (uid_t)-1: root only */
+	uid_t owner_uid;       /* TAP: the user who may open it; (uid_t)-1: root only */
 	gid_t owner_gid;
 	uint8_t guest_mac[6];        /* all zero: choose 06:00:<guest4> (TAP), or the veth's own (NETNS) */
 	struct addr guest4, router4; /* same subnet of bits4 */
@@ -106,7 +106,7 @@ int tap_socket_udp(const struct tap *tap, int family, uint16_t port, struct erro
 /* Enter leases in one transaction and wait for the kernel's acknowledgement: (re)starts their countdown at timeout_s
  * (clamped to TAP_LEASE_MIN_S..MAX_S). Never-list addresses, ports 0 and 53, and more than the maxima are refused
  * (ERROR_CORRUPT: the caller is a gateway that should know better). Either all are in force or none was changed. Leases
- * and ranges of IPv6 are passed over where it is off. */
+ * and ranges of IPv6 are skipped where it is off. */
 int tap_lease_add(struct tap *tap, const struct tap_lease *leases, size_t count, uint32_t timeout_s, struct error *err);
 /* Remove leases; ones that are not there are no error. */
 int tap_lease_del(struct tap *tap, const struct tap_lease *leases, size_t count, struct error *err);
@@ -126,7 +126,7 @@ bool tap_intact(struct tap *tap);
 /* Load both tables, or replace them, in one transaction; the sets are empty afterwards. */
 int tap_intact_load(struct tap *tap, struct error *err);
 
-/* How many sockets there are in the namespace, of any kind and whoever made them: the kernel's own count, which costs
+/* How many sockets there are in the namespace, of any kind and any maker: the kernel's own count, which costs
  * the same however many the machine has. */
 int tap_sockets_count(struct tap *tap, size_t *ret_count, struct error *err);
 /* Are there sockets in the namespace other than those the tap made and those accepted from them (sock_diag)? The kernel

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. An attach is a list of steps, each of which either is done or ends the attach; one undo, which
- * is the detach, takes back whatever was made. The order is the promise:
+ * is the detach, takes back all that was made. The order is the promise:
  *
  *   namespace     new, or the one of an earlier run (adopt); published as a file
  *   sysctls       before there is a device whose packets they could govern, then those of the device
@@ -208,7 +208,7 @@ attach_addresses(struct tap *tap, int rtnl, uint32_t ifindex, struct error *err)
 
 /* In the container's namespace: its end of the veth gets the guest's addresses and becomes the way out. Permanent
  * neighbour entries for the router, because the kernel joins the multicast group in which it would be asked for its
- * MAC a moment after the address is there, and who asks in that moment waits a second. */
+ * MAC a moment after the address is there, and a program that asks in that moment waits a second. */
 static int
 attach_container_links(const struct tap *tap, int rtnl, struct error *err)
 {
@@ -325,7 +325,7 @@ tap_attach(const struct tap_config *config, const char *netns_dir, bool adopt, s
 	r = attach_namespace(tap, netns_dir, adopt, &adopted, err);
 	if (r == 0)
 		r = attach_inside(tap, adopted, err);
-	tap->config.netns_fd = -1; /* the caller's, who may close it */
+	tap->config.netns_fd = -1; /* the caller's, which may close it */
 	if (r < 0) {
 		tap_detach(tap, false);
 		return error_prefix(err, "attach %s", config->name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the files of tap/ share and nobody else may see: struct tap, fixed names and numbers, the fault hook. */
+/* What the files of tap/ share and hide from others: struct tap, fixed names and numbers, the fault hook. */
 #ifndef POSTERN_TAP_TAP_INTERNAL_H
 #define POSTERN_TAP_TAP_INTERNAL_H
 
@@ -12,7 +12,7 @@
 /* Our end of a NETNS sandbox's veth. */
 #define TAP_VETH_NAME "veth0"
 /* Where the transparent listeners stand, on 127.0.0.1 and ::1. Not on any address: a lookup of ADDR:15001 must not find
- * them, and loopback destinations are on the never list, so that nobody can dial a listener itself (E-11). */
+ * them, and loopback destinations are on the never list, so that no guest can dial a listener itself (E-11). */
 #define TAP_TPROXY_PORT 15001
 /* nfnetlink_log group of the refusal rules. One namespace, one group. */
 #define TAP_LOG_GROUP 1

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A range must be well formed and keep off the never list, whatever the policy's author wrote. */
+/* A range must be well formed and keep off the never list, even if the policy says otherwise. */
 static int
 ranges_check(const struct addr_range *range, struct error *err)
 {

@@ -26,7 +26,7 @@ keeper_lease_request(struct keeper_role *gateway, struct ipc_message *message)
 	else
 		tap_lease_del(sandbox->tap, body->leases, body->count, &err);
 	if (err.code == ERROR_CORRUPT) {
-		log_warnx("%s: a lease no honest gateway asks for: %s", tap_config(sandbox->tap)->name, err.text);
+		log_warnx("%s: the gateway asked for a forbidden lease: %s", tap_config(sandbox->tap)->name, err.text);
 		return false;
 	}
 	/* A guest can fill its set as often as it likes, and the gateway records that. */

@@ -12,7 +12,7 @@ request_sender_bad(struct keeper_role *auditor, struct ipc_message *message)
 
 	(void)auditor;
 	if (role != NULL)
-		keeper_role_kill(role, "the auditor got a record from it that no honest one makes");
+		keeper_role_kill(role, "it sent the auditor a malformed record");
 	return true;
 }
 

@@ -66,7 +66,7 @@ setup_dir(const char *path, mode_t mode, uid_t uid, gid_t gid, const char *optio
 	close(fd);
 }
 
-/* Parents may be missing (~/.local/state). The roles' own users pass through them, whatever the umask. */
+/* Parents may be missing (~/.local/state). The roles' own users pass through them, so the umask must not matter. */
 static void
 setup_parents(const char *path)
 {
@@ -256,7 +256,7 @@ setup_host_table_name(struct keeper *keeper)
 		snprintf(keeper->host_table, sizeof(keeper->host_table), "postern-%08x", hash);
 }
 
-/* One copy for all roles, and for those that are started again later: they agree, whatever becomes of the files. */
+/* One copy for all roles, and for those that are started again later: they agree, even if the files change. */
 static void
 setup_geo(struct keeper *keeper)
 {
