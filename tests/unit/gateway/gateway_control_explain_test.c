@@ -2,6 +2,10 @@
 /* postern test: targets that are none, hints at rules that nearly fit, and what is said when facts are missing. */
 #include "tests/unit/gateway/gateway_control_far.h"
 
+#include "gateway/control/control_explain.h"
+
+#include <netinet/in.h>
+
 #define TEST_PATH "/v1/sandboxes/vm1/test"
 
 /* Is there a step of this kind with part in its text? */
@@ -161,10 +165,57 @@ a_rule_by_place_needs_its_database(void **state)
 	far_expect(far, "GET", "/v1/sandboxes/vm1", NULL, 200, "policy_file", "p.yaml");
 }
 
+static void
+targets_are_read(void **state)
+{
+	static const struct {
+		const char *text;
+		int rc;
+		bool is_addr;
+		uint8_t proto;
+		uint16_t port;
+		enum name_error name_error;
+	} rows[] = {
+	    {"example.com", 0, false, IPPROTO_TCP, 443, NAME_OK},
+	    {"example.com:22", 0, false, IPPROTO_TCP, 22, NAME_OK},
+	    {"example.com:5000/udp", 0, false, IPPROTO_UDP, 5000, NAME_OK},
+	    {"45.45.45.1", 0, true, IPPROTO_TCP, 443, NAME_OK},
+	    {"45.45.45.1:22/tcp", 0, true, IPPROTO_TCP, 22, NAME_OK},
+	    {"2600::1", 0, true, IPPROTO_TCP, 443, NAME_OK},
+	    {"[2600::1]:8443", 0, true, IPPROTO_TCP, 8443, NAME_OK},
+	    {"[2600::1]", 0, true, IPPROTO_TCP, 443, NAME_OK},
+	    {"a..b", 0, false, IPPROTO_TCP, 443, NAME_EMPTY_LABEL},
+	    {"0x7f.1", 0, false, IPPROTO_TCP, 443, NAME_NUMERIC},
+	    {"", -1, false, 0, 0, NAME_OK},
+	    {"example.com:", -1, false, 0, 0, NAME_OK},
+	    {"example.com:0", -1, false, 0, 0, NAME_OK},
+	    {"example.com:65536", -1, false, 0, 0, NAME_OK},
+	    {"example.com:-1", -1, false, 0, 0, NAME_OK},
+	    {"[2600::1", -1, false, 0, 0, NAME_OK},
+	    {"[2600::1]x", -1, false, 0, 0, NAME_OK},
+	    {"[", -1, false, 0, 0, NAME_OK},
+	    {"[]", -1, false, 0, 0, NAME_OK},
+	};
+	struct control_target target;
+	struct error err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(control_explain_parse_target(rows[i].text, &target, &err), rows[i].rc);
+		if (rows[i].rc < 0)
+			continue;
+		assert_int_equal(target.is_addr, rows[i].is_addr);
+		assert_int_equal(target.proto, rows[i].proto);
+		assert_int_equal(target.port, rows[i].port);
+		assert_int_equal(target.name_error, rows[i].name_error);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(targets_are_read),
 	    FAR_TEST(what_is_no_target_is_refused),
 	    FAR_TEST(a_target_has_port_and_protocol),
 	    FAR_TEST(a_refusal_hints_at_what_nearly_fits),

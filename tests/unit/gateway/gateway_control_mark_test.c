@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The agent's own timeline, and what is said of a sandbox for the log alone: marks, labels, parent. */
-#include "gateway/control/control_config.h"
 #include "gateway/control/control_mark.h"
 #include "tests/unit/gateway/gateway_control_far.h"
 
@@ -257,64 +256,6 @@ labels_and_parent_are_recorded_shown_and_kept(void **state)
 	    "message", "parent base");
 }
 
-/* As many labels as may be, as long as may be. */
-static json_t *
-many_labels(size_t count, size_t value_len)
-{
-	json_t *labels = json_object();
-	char key[CONTROL_LABEL_KEY_MAX + 1], value[CONTROL_LABEL_VALUE_MAX + 2];
-
-	memset(value, 'v', sizeof(value));
-	for (size_t i = 0; i < count; i++) {
-		snprintf(key, sizeof(key), "key-%zu", i);
-		json_object_set_new(labels, key, json_stringn(value, value_len));
-	}
-	return labels;
-}
-
-static int
-parse_labels(json_t *labels, const char *part)
-{
-	struct error err = {0};
-	json_t *copy = NULL;
-	int rc = control_config_parse_labels(labels, &copy, &err);
-
-	if (rc < 0 && strstr(err.text, part) == NULL)
-		print_message("'%s', expected '%s' in it\n", err.text, part);
-	if (rc < 0)
-		assert_non_null(strstr(err.text, part));
-	else
-		assert_int_equal(json_object_size(copy), json_object_size(labels));
-	json_decref(copy);
-	json_decref(labels);
-	return rc;
-}
-
-static void
-labels_have_limits(void **state)
-{
-	char key[CONTROL_LABEL_KEY_MAX + 2];
-
-	(void)state;
-	assert_int_equal(parse_labels(json_object(), ""), 0);
-	assert_int_equal(parse_labels(json_pack("{s:s}", "a", ""), ""), 0);
-	assert_int_equal(parse_labels(many_labels(CONTROL_LABELS_MAX, 100), ""), 0);
-	assert_int_equal(parse_labels(many_labels(CONTROL_LABELS_MAX + 1, 1), "more than 16"), -1);
-	assert_int_equal(parse_labels(many_labels(1, CONTROL_LABEL_VALUE_MAX), ""), 0);
-	assert_int_equal(parse_labels(many_labels(1, CONTROL_LABEL_VALUE_MAX + 1), "longer than 128"), -1);
-	assert_int_equal(parse_labels(many_labels(CONTROL_LABELS_MAX, CONTROL_LABEL_VALUE_MAX), "together"), -1);
-	assert_int_equal(parse_labels(json_pack("{s:s}", "Task", "1"), "label 'Task'"), -1);
-	assert_int_equal(parse_labels(json_pack("{s:s}", "", "1"), "a key is"), -1);
-	assert_int_equal(parse_labels(json_pack("{s:s}", "a b", "1"), "a key is"), -1);
-	assert_int_equal(parse_labels(json_pack("{s:i}", "a", 1), "must be a string"), -1);
-	assert_int_equal(parse_labels(json_pack("{s:s}", "a", "x\x1b[2J"), "printable"), -1);
-	assert_int_equal(parse_labels(json_pack("{s:s}", "a", "caf\xc3\xa9"), "printable"), -1);
-	memset(key, 'k', sizeof(key));
-	key[sizeof(key) - 1] = '\0';
-	assert_int_equal(parse_labels(json_pack("{s:s}", key + 1, "1"), ""), 0);
-	assert_int_equal(parse_labels(json_pack("{s:s}", key, "1"), "a key is"), -1);
-}
-
 #define TEST(f) cmocka_unit_test_setup_teardown(f, far_setup, far_teardown)
 
 int
@@ -328,7 +269,6 @@ main(void)
 	    TEST(a_stalled_log_leaves_connections_for_others),
 	    TEST(a_mark_that_cannot_be_written_is_refused),
 	    TEST(labels_and_parent_are_recorded_shown_and_kept),
-	    cmocka_unit_test(labels_have_limits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
