@@ -6,10 +6,8 @@
 #include "gateway/keeper/keeper.h"
 #include "gateway/path/gateway.h"
 #include "gateway/shared/role.h"
-#include "tap/tap.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -57,23 +55,6 @@ __asan_default_options(void)
 }
 #endif
 
-static int
-posternd_probe(void)
-{
-	struct error err;
-	bool taps;
-
-	if (tap_probe(&taps, &err) < 0) {
-		fprintf(stderr, "posternd: %s\n", err.text);
-		return error_exit_status(err.code);
-	}
-	puts("this kernel has what postern needs");
-	if (!taps)
-		puts("but not TAP devices (module tun, /dev/net/tun readable and writable): no microVMs, containers "
-		     "only");
-	return 0;
-}
-
 /* Ctrl-C and the end of a terminal reach every process of the daemon; the keeper alone acts on them, and stops the
  * roles in order. */
 static void
@@ -99,7 +80,7 @@ main(int argc, char **argv)
 		return error_exit_status(err.code);
 	}
 	if (options.probe)
-		return posternd_probe();
+		return keeper_setup_probe();
 	if (options.role == NULL) {
 		/* No role needs what our starter had open, and it must not outlive its owner here. */
 		if (close_range(STDERR_FILENO + 1, ~0u, 0) < 0)

@@ -128,6 +128,8 @@ void keeper_gateway_gone(struct keeper_role *gateway);
 
 /* Everything up to the first role; exits when that fails. */
 void keeper_setup(struct keeper *keeper);
+/* --probe: say whether the kernel has what postern needs. The exit status. */
+int keeper_setup_probe(void);
 /* Put the host's chain in force: at the start, and when it was removed. */
 int keeper_setup_host_chain(const struct keeper *keeper, struct error *err);
 

@@ -300,3 +300,20 @@ keeper_setup(struct keeper *keeper)
 	setup_drop_capabilities(options);
 	confine_syscalls("keeper");
 }
+
+int
+keeper_setup_probe(void)
+{
+	struct error err;
+	bool taps;
+
+	if (tap_probe(&taps, &err) < 0) {
+		fprintf(stderr, "posternd: %s\n", err.text);
+		return error_exit_status(err.code);
+	}
+	puts("this kernel has what postern needs");
+	if (!taps)
+		puts("but not TAP devices (module tun, /dev/net/tun readable and writable): no microVMs, containers "
+		     "only");
+	return 0;
+}
