@@ -10,8 +10,8 @@
  * When anything fails, the batch is rolled back and forgotten: the senders have it. They hear that the log is not
  * writable, and refuse new work until it is (CASES F-22). A write is tried every AUDITOR_RETRY_MS, in a new file where
  * the old one cannot be trusted. When it works, an event says since when the log was out, the senders hear of it, and
- * each sends again everything after its last durable record. What is still in a channel from before is ignored until the
- * first of those comes.
+ * each sends again everything after its last durable record. What is still in a channel from before is ignored until
+ * the first of those comes.
  *
  * Trust: the keeper's channel is obeyed; records are checked against the role of their sender. A message that no honest
  * sender makes costs it the channel, and the keeper restarts it. Without its keeper the auditor ends.
@@ -233,7 +233,7 @@ auditor_tick_handler(struct loop_timer *timer)
 	}
 }
 
-/* Waits until the channels are empty (their senders are gone or silent) or the time is over; then writes the last word. */
+/* Waits until the channels are empty or the time is over; then writes the last word. */
 static void
 auditor_stop_handler(struct loop_timer *timer)
 {

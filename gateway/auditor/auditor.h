@@ -57,7 +57,7 @@ struct auditor {
 	size_t sender_count;
 	uint64_t keeper_epoch;
 	/* The open batch. */
-	bool commit_wanted; /* somebody waits for it */
+	bool commit_wanted; /* a sender waits for it */
 	size_t batch;       /* records in it */
 	uint64_t counter;   /* of own record ids */
 	struct loop_deferred commit;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The open batch: the records that the next commit makes durable.
  *
- * Theory of operation. Records join the batch as they are read. Somebody waits for a connection that is about to be
+ * Theory of operation. Records join the batch as they are read. A sender waits for a connection that is about to be
  * opened, for events and for sandboxes: these are committed at the end of the loop's round, with all that is in the
  * channels by then (group commit), unless the batch has AUDITOR_BATCH_MAX records already. All else rides along or
  * waits AUDITOR_BATCH_LAZY_MS. When a step fails, the whole batch is rolled back and the log counts as not writable:

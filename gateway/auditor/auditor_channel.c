@@ -147,8 +147,8 @@ auditor_channel_message_handler(struct ipc *ipc, struct ipc_message *message)
 		auditor->last_word = record;
 		return true;
 	}
-	/* A gateway's last records may still be in its channel when the keeper reports its end: the gap is written again
-	 * when the channel is empty. */
+	/* A gateway's last records may still be in its channel when the keeper reports its end: the gap is written
+	 * again when the channel is empty. */
 	for (struct auditor_sender *other = auditor->senders; record.kind == RECORD_GAP && other != NULL;
 	     other = other->next) {
 		if (other->epoch == record.gap.sender_epoch) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The senders of records: what each is told about the log. */
+/* The senders of records: who they are, and the reports about the log that they get. */
 #include "gateway/auditor/auditor.h"
 
 #include <poll.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* May records be dropped for their age? Not by a clock that has just jumped ahead: a wrong year in the battery clock,
  * or a bad word from a time server, would cost the whole log. After a jump retention by age waits: long enough for the
- * clock to be set right, or for somebody to read the alarm. */
+ * clock to be set right, or for the operator to read the alarm. */
 #ifndef POSTERN_GATEWAY_RETAIN_CLOCK_H
 #define POSTERN_GATEWAY_RETAIN_CLOCK_H
 
@@ -27,8 +27,8 @@ struct retain_clock {
 void retain_clock_init(struct retain_clock *clock, uint32_t keep_s, int64_t newest_us, int64_t alarm_us);
 
 /* Look at both clocks, real time and CLOCK_BOOTTIME. Returns by how much real time jumped ahead since the last look, in
- * microseconds, if that is worth an alarm; else 0. At the first look it is the time since the newest in the log:
- * whether the daemon was down for so long, nobody knows. */
+ * microseconds, if that is worth an alarm; else 0. At the first look it is the time since the newest record:
+ * the daemon may have been down for so long, or the clock may have jumped. */
 int64_t retain_clock_look(struct retain_clock *clock, int64_t real_us, int64_t boot_us);
 
 /* Does retention by age wait? */

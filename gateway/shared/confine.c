@@ -37,7 +37,8 @@
  *
  * syscalls(auditor): openat fcntl(F_SETLK) fcntl(F_GETLK) fdatasync fsync ftruncate lseek pread64 pwrite64 fallocate
  * syscalls(auditor): mmap(PROT_READ|PROT_WRITE) unlink unlinkat rename renameat renameat2 access faccessat faccessat2
- * syscalls(auditor): flock lstat readlink readlinkat getcwd geteuid getpid fchmod fchown mkdir mkdirat umask poll gettimeofday
+ * syscalls(auditor): flock lstat readlink readlinkat getcwd geteuid getpid fchmod fchown mkdir mkdirat umask poll
+ * syscalls(auditor): gettimeofday
  *
  * syscalls(control): accept4 getsockname getsockopt(SOL_SOCKET,SO_PEERCRED) getsockopt(SOL_SOCKET,SO_DOMAIN)
  * syscalls(control): getsockopt(SOL_SOCKET,SO_ERROR) epoll_create1 fcntl(F_GETFL) fcntl(F_SETFL) fcntl(F_SETFD)

@@ -8,8 +8,8 @@
  * step; texts have a length, no NUL, and may hold anything. What comes out of here is bounded and harmless: a country
  * is one of ISO 3166's codes or empty, an owner's name is UTF-8 without control characters.
  *
- * The bytes are those of a sealed copy (gateway/shared/sealed.h), so that nobody changes or truncates the file under a
- * process that has it mapped. */
+ * The bytes are those of a sealed copy (gateway/shared/sealed.h): the file cannot change under a process that has it
+ * mapped. */
 #include "gateway/shared/geo.h"
 
 #include "base/utf8.h"
@@ -91,6 +91,7 @@ geo_value(const MMDB_entry_s *entry, const struct geo_path *path, MMDB_entry_dat
 /* -- readers: one value each; false when it is not of the form
  * --------------------------------------------------------- */
 
+/* A country's two letters, in either case. */
 static bool
 geo_read_country(const MMDB_entry_data_s *value, struct geo_place *place)
 {
@@ -128,6 +129,7 @@ geo_parse_asn(const char *text, size_t len, uint32_t *ret_asn)
 	return true;
 }
 
+/* A number, or a text that says one. */
 static bool
 geo_read_asn(const MMDB_entry_data_s *value, struct geo_place *place)
 {
@@ -174,6 +176,7 @@ geo_copy_text(const char *text, size_t size, char *ret_text, size_t ret_size)
 	ret_text[used] = '\0';
 }
 
+/* The owner's name. */
 static bool
 geo_read_org(const MMDB_entry_data_s *value, struct geo_place *place)
 {
@@ -196,6 +199,7 @@ geo_read(const MMDB_entry_s *entry, const struct geo_path *paths, size_t count,
 	return false;
 }
 
+/* All values of the kind; false: the main one is missing. */
 static bool
 geo_read_entry(enum geo_kind kind, const MMDB_entry_s *entry, struct geo_place *place)
 {
@@ -215,8 +219,8 @@ geo_read_entry(enum geo_kind kind, const MMDB_entry_s *entry, struct geo_place *
 
 /* -- opening ------------------------------------------------------------------------------------------------------- */
 
-/* Does some entry near the beginning have what the kind is about? A file of the other kind would leave everything
- * unknown, and nobody would hear of it. */
+/* Does some entry near the beginning have a value of the kind? A file of the other kind would leave every address
+ * unknown without a word. */
 static bool
 geo_probe(const MMDB_s *mmdb, enum geo_kind kind)
 {
@@ -244,7 +248,7 @@ geo_probe(const MMDB_s *mmdb, enum geo_kind kind)
 	return false;
 }
 
-/* Why the file will not do (static text); NULL: it will. */
+/* Why the file cannot be used (static text); NULL: it can. */
 static const char *
 geo_check(const MMDB_s *mmdb, enum geo_kind kind)
 {
@@ -263,6 +267,7 @@ geo_check(const MMDB_s *mmdb, enum geo_kind kind)
 	return "no such kind";
 }
 
+/* Sets the error of a file that cannot be used, with the remedy. -1. */
 static int
 geo_complain(enum geo_kind kind, const char *named, const char *why, struct error *err)
 {
@@ -342,6 +347,7 @@ geo_place_format(const struct geo_place *place, char ret_text[GEO_PLACE_TEXT_MAX
 	return ret_text;
 }
 
+/* Printable ASCII that JSON needs no escape for? */
 static bool
 geo_is_plain(char c)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Databases of addresses: in which country an address is, and which network (autonomous system) has it. Files in
- * MaxMind's DB format, of whoever makes them; read by libmaxminddb, which nothing but geo.c sees.
+ * MaxMind's DB format, of any maker; read by libmaxminddb, which nothing but geo.c sees.
  *
  * What a database says is never a reason to allow: it feeds deny rules and the log. Whatever cannot be told (no
  * database, no entry, an entry in an unknown layout, a damaged one) is "not known", and a deny rule about places takes

@@ -21,7 +21,7 @@
 /* Messages waiting in user space for a slow peer. */
 #define IPC_QUEUE_MAX 8192
 
-/* What broken_handler is told of a message that does not hold together, or that message_handler refused. */
+/* The reason for broken_handler when a message is malformed or message_handler refused it. */
 #define IPC_WHY_MALFORMED "malformed message"
 
 struct ipc_header {

@@ -165,6 +165,7 @@ msg_name_valid(const struct name *name)
 	return memcmp(&canonical, name, sizeof(canonical)) == 0;
 }
 
+/* Is it an address of a known family? */
 static bool
 msg_addr_valid(const struct addr *addr)
 {
@@ -202,6 +203,7 @@ msg_usage_valid(const struct msg_usage *usage)
 	return memchr(usage->name, '\0', sizeof(usage->name)) != NULL;
 }
 
+/* Does the count not fall, nor pass what a gateway can come to? */
 static bool
 msg_total_follows(uint64_t total, uint64_t before)
 {

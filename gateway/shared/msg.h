@@ -49,7 +49,7 @@ enum msg_type {
 	MSG_COUNTERS,
 	MSG_COUNTERS_DONE,
 
-	MSG_USAGE, /* towards control: what was counted; towards the gateway, before ATTACH and SANDBOX_ADD: where to go on */
+	MSG_USAGE, /* to control: what was counted; to the gateway, before ATTACH and SANDBOX_ADD: where to go on */
 
 	MSG_TOTALS,
 	MSG_LOG_STATE,
@@ -99,7 +99,7 @@ uint16_t msg_answer_type(uint16_t request);
 /* "ATTACH"; "?" for an unknown type. */
 const char *msg_name(uint16_t type);
 
-/* What the role has read: control says it, for the event of the start; from others all zero. */
+/* The databases that control has read, for the event of the start; all zero from other roles. */
 struct msg_ready {
 	struct geo_about databases[GEO_KIND_MAX];
 };
@@ -263,8 +263,8 @@ struct msg_counters {
 	uint64_t totals[TAP_COUNTER_MAX];
 };
 
-/* What a rule, or the whole sandbox, has used up so far. Totals, not differences: the larger one is right, whoever says
- * so again after a restart. */
+/* What a rule, or the whole sandbox, has used up so far. Totals, not differences: of two reports the larger one is
+ * right, also after a restart. */
 struct msg_usage_row {
 	uint64_t rule;             /* snapshot_rule_id; 0: the sandbox */
 	uint64_t uses;             /* connections and flows let through */
@@ -290,8 +290,7 @@ struct msg_sender {
 	uint64_t epoch;
 };
 
-/* What a gateway answers, before anybody believes it: codes, counts, names and addresses within their bounds, texts
- * that end. */
+/* Checks of what a gateway answers: codes, counts, names and addresses within their bounds, texts that end. */
 bool msg_result_valid(const struct msg_result *result);
 bool msg_leases_done_valid(const struct msg_leases_done *leases);
 bool msg_policy_done_valid(const struct msg_policy_done *done);

@@ -44,6 +44,7 @@ route_close(struct route *route)
 	route->fd = -1;
 }
 
+/* Sends the question. 0 or -errno. */
 static int
 route_ask(struct route *route, const struct addr *dst)
 {
@@ -63,6 +64,7 @@ route_ask(struct route *route, const struct addr *dst)
 	return send(route->fd, &request, request.header.nlmsg_len, 0) < 0 ? -errno : 0;
 }
 
+/* What the kernel's answer means. */
 static enum route_kind
 route_kind_of(const struct nlmsghdr *header)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A file's bytes as they are now, in memory that nobody can change: what all roles map, whatever becomes of the file.
- */
+/* A file's bytes as they are now, in memory that cannot change: all roles map the same, also when the file changes. */
 #ifndef POSTERN_GATEWAY_SEALED_H
 #define POSTERN_GATEWAY_SEALED_H
 

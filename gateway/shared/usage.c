@@ -38,6 +38,7 @@ usage_table_find(const struct usage_table *table, uint64_t rule)
 	return at < table->count && table->rows[at].rule == rule ? &table->rows[at] : NULL;
 }
 
+/* Enters a row that is not there. 1, -ENOSPC or -ENOMEM. */
 static int
 usage_insert(struct usage_table *table, const struct msg_usage_row *row)
 {
@@ -59,6 +60,7 @@ usage_insert(struct usage_table *table, const struct msg_usage_row *row)
 	return 1;
 }
 
+/* Raises the value. True when the other is larger. */
 static bool
 usage_max(uint64_t *value, uint64_t other)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a sandbox has used up: uses and bytes, in all and by rule. The same table in three places.
  *
- * A gateway counts (gateway/path/count/quota.c) and tells the keeper, which outlives it and tells the next one; the keeper tells
- * control, which writes it to disk for the keeper's own successor. Rows hold totals and are only ever raised, so that
- * nothing is lost or counted twice whoever hears of it in which order. A row lives as long as its rule stays in the
- * policy: taking a rule out and putting it back is a new grant. */
+ * A gateway counts (gateway/path/count/quota.c) and reports to the keeper, which outlives it and passes the counts on
+ * to the next one and to control; control writes them to disk for the next keeper. Rows hold totals and are only
+ * raised, so that nothing is lost or counted twice in whatever order reports arrive. A row lives as long as its rule
+ * stays in the policy: taking a rule out and putting it back is a new grant. */
 #ifndef POSTERN_GATEWAY_USAGE_H
 #define POSTERN_GATEWAY_USAGE_H
 
@@ -35,7 +35,7 @@ int usage_table_raise(struct usage_table *table, const struct msg_usage_row *row
 int usage_table_take(struct usage_table *table, const struct msg_usage *usage);
 /* Forget rules that the policy does not have. True when there were some. */
 bool usage_table_keep(struct usage_table *table, const struct snapshot *snapshot);
-/* Tell a role all of it, in as many messages as it takes; nothing when it is empty. 0 or -errno of ipc_send. */
+/* Send all rows to a role, in as many messages as it takes; nothing when it is empty. 0 or -errno of ipc_send. */
 int usage_table_send(const struct usage_table *table, struct ipc *ipc, int64_t sandbox, const char *name);
 
 /* Is the rule one that is counted? */
