@@ -5,7 +5,7 @@
 
 #include "base/loop.h"
 #include "gateway/shared/ipc.h"
-#include "tap/tap.h"
+#include "gateway/shared/msg.h"
 
 #include <stdint.h>
 

@@ -10,7 +10,7 @@
 #include "audit/record.h"
 #include "base/loop.h"
 #include "gateway/shared/recorder.h"
-#include "tap/tap.h"
+#include "gateway/shared/msg.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
 #define POSTERN_GATEWAY_NFLOG_H
 
 #include "policy/names/addr.h"
-#include "tap/tap.h"
+#include "gateway/shared/msg.h"
 
 #include <stdbool.h>
 #include <stddef.h>
