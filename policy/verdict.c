@@ -55,10 +55,29 @@ verdict_plain(enum verdict verdict, enum reason reason, const char *detail)
 
 /* Adds a step to the trace, if one is kept. */
 static void
-trace_add(struct verdict_trace *trace, struct verdict_step step)
+trace_add(struct verdict_trace *trace, enum verdict_stage stage, const struct decision *decision)
 {
-	if (trace != NULL && trace->count < VERDICT_STEPS_MAX)
-		trace->steps[trace->count++] = step;
+	if (trace != NULL)
+		trace->steps[trace->count++] = (struct verdict_step){.stage = stage,
+		    .verdict = decision->verdict,
+		    .reason = decision->reason,
+		    .rule = decision->rule,
+		    .lapsed = decision->lapsed};
+}
+
+/* Adds a step about a name: its lease (NULL: none), or what the policy says of it. */
+static void
+trace_add_name(struct verdict_trace *trace, enum verdict_stage stage, const struct judgement *judgement,
+    const struct name *name, int64_t left_ms)
+{
+	if (trace != NULL)
+		trace->steps[trace->count++] = (struct verdict_step){.stage = stage,
+		    .verdict = judgement->verdict,
+		    .reason = judgement->reason,
+		    .rule = judgement->rule,
+		    .lapsed = SNAPSHOT_NO_RULE,
+		    .name = name,
+		    .left_ms = left_ms};
 }
 
 /* Refuses because of a rule that has ended. */
@@ -178,7 +197,7 @@ static struct judgement
 judge_leased(const struct verdict_case *what, struct verdict_trace *trace)
 {
 	struct judgement best = verdict_plain(VERDICT_DENIED, REASON_NOT_LEASED, NULL);
-	struct verdict_lease lease, proof = {.name = NULL};
+	struct verdict_lease lease, proof = {.name = NULL, .left_ms = 0};
 	int rank = 0;
 
 	while (rank < 5 && next_lease(what, &lease)) {
@@ -191,21 +210,13 @@ judge_leased(const struct verdict_case *what, struct verdict_trace *trace)
 		best = judgement;
 		proof = lease;
 	}
+	trace_add_name(trace, VERDICT_STAGE_LEASE, &best, proof.name, proof.left_ms);
 	if (proof.name != NULL) {
+		trace_add_name(trace, VERDICT_STAGE_NAME, &best, proof.name, 0);
 		best.name = *proof.name;
 		best.source = NAME_SOURCE_LEASE;
 		best.dns_us = proof.dns_us;
 	}
-	trace_add(trace,
-	    (struct verdict_step){
-		.stage = VERDICT_STAGE_LEASE, .name = proof.name, .left_ms = proof.name == NULL ? 0 : proof.left_ms});
-	if (proof.name != NULL)
-		trace_add(trace,
-		    (struct verdict_step){.stage = VERDICT_STAGE_NAME,
-			.verdict = best.verdict,
-			.reason = best.reason,
-			.rule = best.rule,
-			.name = proof.name});
 	return best;
 }
 
@@ -217,19 +228,12 @@ judge_named(const struct verdict_case *what, struct verdict_trace *trace)
 	struct verdict_lease lease = {.left_ms = 0};
 	bool proven = what->naming == VERDICT_PROVEN;
 
-	trace_add(trace,
-	    (struct verdict_step){.stage = VERDICT_STAGE_NAME,
-		.verdict = judgement.verdict,
-		.reason = judgement.reason,
-		.rule = judgement.rule,
-		.name = what->name});
+	trace_add_name(trace, VERDICT_STAGE_NAME, &judgement, what->name, 0);
 	if (what->naming == VERDICT_SAID && judgement.verdict == VERDICT_ALLOWED) {
 		while (!proven && next_lease(what, &lease))
 			proven = name_equal(lease.name, what->name);
-		trace_add(trace,
-		    (struct verdict_step){.stage = VERDICT_STAGE_LEASE,
-			.name = proven ? what->name : NULL,
-			.left_ms = proven ? lease.left_ms : 0});
+		trace_add_name(
+		    trace, VERDICT_STAGE_LEASE, &judgement, proven ? what->name : NULL, proven ? lease.left_ms : 0);
 	}
 	judgement.name = *what->name;
 	judgement.source = NAME_SOURCE_CLAIM;
@@ -281,6 +285,7 @@ kernel_lets_in(const struct verdict_case *what)
 struct judgement
 verdict_judge(const struct verdict_case *what, struct verdict_trace *trace)
 {
+	static const struct decision passed = {.rule = SNAPSHOT_NO_RULE, .lapsed = SNAPSHOT_NO_RULE};
 	struct decision by_addr = {
 	    .verdict = VERDICT_DENIED, .reason = REASON_NO_RULE, .rule = SNAPSHOT_NO_RULE, .lapsed = SNAPSHOT_NO_RULE};
 	bool named = what->naming == VERDICT_SAID || what->naming == VERDICT_PROVEN || what->naming == VERDICT_UNPROVEN;
@@ -290,21 +295,13 @@ verdict_judge(const struct verdict_case *what, struct verdict_trace *trace)
 		trace->count = 0;
 	if (what->addr != NULL) {
 		if (!passes_never(what, &judgement)) {
-			trace_add(trace,
-			    (struct verdict_step){.stage = VERDICT_STAGE_NEVER,
-				.verdict = VERDICT_DENIED,
-				.reason = judgement.reason,
-				.rule = SNAPSHOT_NO_RULE});
+			by_addr.reason = judgement.reason;
+			trace_add(trace, VERDICT_STAGE_NEVER, &by_addr);
 			return judgement;
 		}
-		trace_add(trace, (struct verdict_step){.stage = VERDICT_STAGE_NEVER, .rule = SNAPSHOT_NO_RULE});
+		trace_add(trace, VERDICT_STAGE_NEVER, &passed);
 		by_addr = decide_addr(what);
-		trace_add(trace,
-		    (struct verdict_step){.stage = VERDICT_STAGE_ADDRESS,
-			.verdict = by_addr.verdict,
-			.reason = by_addr.reason,
-			.rule = by_addr.rule,
-			.lapsed = by_addr.lapsed});
+		trace_add(trace, VERDICT_STAGE_ADDRESS, &by_addr);
 		if (by_addr.verdict != VERDICT_ALLOWED && by_addr.reason != REASON_NO_RULE) {
 			judgement.reason = by_addr.reason;
 			judgement.rule = by_addr.rule;

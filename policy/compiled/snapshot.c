@@ -33,6 +33,7 @@ static void *blocks; /* tsearch(3) */
 
 #define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
 
+/* Orders blocks by what a memfd is known by. */
 static int
 block_compare(const void *left, const void *right)
 {
@@ -48,6 +49,7 @@ block_compare(const void *left, const void *right)
 	return order != 0 ? order : ORDER(a->changed.tv_nsec, b->changed.tv_nsec);
 }
 
+/* Reads what the memfd is known by; one without all four seals is refused. */
 static int
 block_identify(int fd, struct snap_block *ret_key, struct error *err)
 {
@@ -67,6 +69,7 @@ block_identify(int fd, struct snap_block *ret_key, struct error *err)
 	return 0;
 }
 
+/* Unmaps and frees a block that is in no tree. */
 static void
 block_free(struct snap_block *block)
 {
@@ -105,6 +108,7 @@ block_new(const struct snap_block *key, int fd, struct error *err)
 	return block;
 }
 
+/* Frees the block with its last snapshot. */
 static void
 block_drop(struct snap_block *block)
 {
@@ -114,6 +118,7 @@ block_drop(struct snap_block *block)
 	block_free(block);
 }
 
+/* Makes a snapshot of its own for a mapped block. */
 static struct snapshot *
 snapshot_new(struct snap_block *block, struct error *err)
 {

@@ -16,6 +16,7 @@
 
 #define SHA256_SIZE 32
 
+/* Sets the error. Returns -1. */
 static int
 corrupt(struct error *err, const char *what)
 {
@@ -34,20 +35,7 @@ section_find(const struct snapshot *s, const struct snap_section *section, size_
 	return (const uint8_t *)s->base + section->offset;
 }
 
-static int
-tables_find(struct snapshot *s, struct error *err)
-{
-	for (size_t kind = 0; kind < SNAP_KIND_MAX; kind++) {
-		const struct snap_section *section = &s->view.header->tables[kind];
-
-		s->view.tables[kind] = section_find(s, section, sizeof(struct snap_slot), SNAP_SIZE_MAX);
-		if (s->view.tables[kind] == NULL || section->count == 0 || (section->count & (section->count - 1)) != 0)
-			return corrupt(err, "a table is out of bounds");
-		s->view.masks[kind] = section->count - 1;
-	}
-	return 0;
-}
-
+/* Are these limits that a policy (a rule) may have? */
 static bool
 limits_are_sound(const struct limits *limits, bool of_rule)
 {
@@ -60,6 +48,7 @@ limits_are_sound(const struct limits *limits, bool of_rule)
 	return true;
 }
 
+/* Checks the header and finds every section. */
 static int
 sections_find(struct snapshot *s, struct error *err)
 {
@@ -95,9 +84,19 @@ sections_find(struct snapshot *s, struct error *err)
 			return corrupt(err, "a setting's origin is out of bounds");
 	if (header->strings.count == 0 || view->strings[header->strings.count - 1] != '\0')
 		return corrupt(err, "texts are not terminated");
-	return tables_find(s, err);
+	for (size_t kind = 0; kind < SNAP_KIND_MAX; kind++) {
+		const struct snap_section *section = &header->tables[kind];
+
+		/* A table's size is a power of two. */
+		view->tables[kind] = section_find(s, section, sizeof(struct snap_slot), SNAP_SIZE_MAX);
+		if (view->tables[kind] == NULL || section->count == 0 || (section->count & (section->count - 1)) != 0)
+			return corrupt(err, "a table is out of bounds");
+		view->masks[kind] = section->count - 1;
+	}
+	return 0;
 }
 
+/* Are the rule's ports in order, in the pool, and as many as its kind may have? */
 static bool
 ports_are_sound(const struct snap_view *view, const struct snap_rule *rule)
 {
@@ -120,6 +119,7 @@ ports_are_sound(const struct snap_view *view, const struct snap_rule *rule)
 	return rule->range_count > 0 && (rule->proto == IPPROTO_TCP || rule->proto == IPPROTO_UDP);
 }
 
+/* Is the name canonical, and inside the strings? */
 static bool
 host_is_sound(const struct snap_view *view, const struct snap_rule *rule)
 {
@@ -133,6 +133,7 @@ host_is_sound(const struct snap_view *view, const struct snap_rule *rule)
 	return name.len == rule->name_len && memcmp(name.text, view->strings + rule->name, name.len) == 0;
 }
 
+/* Is it a prefix of a family, with no bit set behind its length? */
 static bool
 prefix_is_sound(const struct prefix *prefix)
 {
@@ -160,6 +161,7 @@ terms_are_sound(const struct snap_view *view, const struct snap_rule *rule)
 	    limits_are_sound(&view->limits[rule->limits - 1], true);
 }
 
+/* Is the rule's target one of its kind? */
 static bool
 target_is_sound(const struct snap_view *view, const struct snap_rule *rule)
 {
@@ -180,6 +182,7 @@ target_is_sound(const struct snap_view *view, const struct snap_rule *rule)
 	return false;
 }
 
+/* Could the compiler have written this record? */
 static bool
 rule_is_sound(const struct snap_view *view, uint32_t index)
 {
@@ -256,6 +259,7 @@ table_check(const struct snap_view *view, size_t kind, struct error *err)
 	return reached == rules ? 0 : corrupt(err, "a rule is in no table");
 }
 
+/* Derives ranges and UDP ports again, and compares. */
 static int
 derived_check(const struct snapshot *s, struct error *err)
 {
@@ -273,20 +277,6 @@ derived_check(const struct snapshot *s, struct error *err)
 	equal = count == s->range_count && memcmp(ranges, s->ranges, count * sizeof(*ranges)) == 0;
 	free(ranges);
 	return equal ? 0 : corrupt(err, "address ranges do not follow from the rules");
-}
-
-static int
-block_check(struct snapshot *s, struct error *err)
-{
-	if (sections_find(s, err) < 0)
-		return -1;
-	for (uint32_t i = 0; i < s->view.rule_count; i++)
-		if (!rule_is_sound(&s->view, i))
-			return corrupt(err, "a rule is malformed");
-	for (size_t kind = 0; kind < SNAP_KIND_MAX; kind++)
-		if (table_check(&s->view, kind, err) < 0)
-			return -1;
-	return derived_check(s, err);
 }
 
 /* What questions have to look at: which prefix lengths, the longest first; whether there are deadlines, places, counts.
@@ -315,6 +305,7 @@ rules_note(struct snapshot *s)
 				s->lengths[family][s->length_count[family]++] = (uint8_t)bits;
 }
 
+/* Notes the block's SHA-256. */
 static int
 hash_note(struct snapshot *s, struct error *err)
 {
@@ -334,7 +325,15 @@ hash_note(struct snapshot *s, struct error *err)
 int
 snapshot_check(struct snapshot *s, struct error *err)
 {
-	if (block_check(s, err) < 0)
+	if (sections_find(s, err) < 0)
+		return -1;
+	for (uint32_t i = 0; i < s->view.rule_count; i++)
+		if (!rule_is_sound(&s->view, i))
+			return corrupt(err, "a rule is malformed");
+	for (size_t kind = 0; kind < SNAP_KIND_MAX; kind++)
+		if (table_check(&s->view, kind, err) < 0)
+			return -1;
+	if (derived_check(s, err) < 0)
 		return -1;
 	rules_note(s);
 	return hash_note(s, err);

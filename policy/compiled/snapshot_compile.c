@@ -38,6 +38,7 @@ struct compile {
 /* What an allow rule without ports means for a host. */
 static const struct port_range default_ports[] = {{80, 80}, {443, 443}};
 
+/* Returns the kind of table that holds the rule. */
 static enum snap_kind
 kind_of(const struct rule *rule)
 {
@@ -56,6 +57,7 @@ kind_of(const struct rule *rule)
 	return rule->wildcard ? SNAP_WILDCARD : SNAP_EXACT;
 }
 
+/* Returns how many port ranges the rule has in the block. */
 static uint32_t
 range_count_of(const struct rule *rule)
 {
@@ -74,17 +76,7 @@ text_of(const struct rule *rule, char ret_text[RULE_TEXT_MAX])
 	    ret_text, RULE_TEXT_MAX, "%s %s", rule->action == RULE_ALLOW ? "allow" : "deny", rule_format(rule, word));
 }
 
-static int
-rule_is_final(const struct rule *rule, struct error *err)
-{
-	if (rule_check(rule, err) < 0)
-		return -1;
-	if (rule->expires_after_s != 0)
-		return error_set(err, ERROR_POLICY,
-		    "the expiry counts from when the policy is applied, and nobody said when that was");
-	return 0;
-}
-
+/* Refuses what no parser lets through: the data path trusts the block. */
 static int
 policy_check(const struct policy *policy, struct error *err)
 {
@@ -96,15 +88,22 @@ policy_check(const struct policy *policy, struct error *err)
 			return error_set(
 			    err, ERROR_POLICY, "the limit %s is out of range", limits_kind_text((unsigned int)kind));
 	for (size_t i = 0; i < policy->rule_count; i++) {
-		if (rule_is_final(&policy->rules[i], err) < 0) {
-			if (policy->rules[i].origin[0] != '\0')
-				error_prefix(err, "%s", policy->rules[i].origin);
-			return -1;
+		const struct rule *rule = &policy->rules[i];
+
+		if (rule_check(rule, err) == 0) {
+			if (rule->expires_after_s == 0)
+				continue;
+			error_set(err, ERROR_POLICY,
+			    "the expiry counts from when the policy is applied, and that is not known");
 		}
+		if (rule->origin[0] != '\0')
+			error_prefix(err, "%s", rule->origin);
+		return -1;
 	}
 	return 0;
 }
 
+/* Places a section at the end of the block so far. */
 static void
 section_place(struct snap_header *header, struct snap_section *section, size_t count, size_t element)
 {
@@ -113,6 +112,7 @@ section_place(struct snap_header *header, struct snap_section *section, size_t c
 	header->size += (count * element + SNAP_ALIGN - 1) / SNAP_ALIGN * SNAP_ALIGN;
 }
 
+/* Returns the size of a table for so many keys: a power of two, at most half full. */
 static size_t
 slots_for(size_t keys)
 {
@@ -156,6 +156,7 @@ layout(struct compile *c)
 		section_place(&c->header, &c->header.tables[kind], slots_for(kinds[kind]), sizeof(struct snap_slot));
 }
 
+/* Points into the mapped block, as its readers will. */
 static void
 pointers_set(struct compile *c)
 {
@@ -210,6 +211,7 @@ target_put(const struct rule *from, struct snap_rule *to)
 	to->name_len = from->name.len;
 }
 
+/* Writes one rule's record, and its ports, limits and texts into their pools. */
 static void
 rule_put(struct compile *c, size_t index)
 {
@@ -241,17 +243,6 @@ rule_put(struct compile *c, size_t index)
 	target_put(from, to);
 }
 
-static void
-settings_put(struct compile *c)
-{
-	for (size_t i = 0; i < POLICY_SETTING_MAX; i++) {
-		const char *origin = c->policy->setting_origins[i];
-
-		if (origin[0] != '\0')
-			c->header.setting_origins[i] = 1 + string_put(c, origin, strnlen(origin, RULE_ORIGIN_MAX));
-	}
-}
-
 /* Enter a rule into its kind's table: a new key takes a slot, a known one gets a longer chain. False: too many steps.
  */
 static bool
@@ -280,6 +271,7 @@ table_add(struct compile *c, uint32_t index)
 	return false;
 }
 
+/* Refuses more rules of one key than a lookup may walk. */
 static int
 chains_check(const struct compile *c, struct error *err)
 {
@@ -297,6 +289,7 @@ chains_check(const struct compile *c, struct error *err)
 	return 0;
 }
 
+/* Fills all tables, with the first seed that keeps every lookup short. */
 static int
 tables_fill(struct compile *c, struct error *err)
 {
@@ -335,6 +328,7 @@ section_write(struct compile *c, int fd, struct snap_section *section, const voi
 	return 0;
 }
 
+/* Writes what follows from the rules: address ranges and UDP ports. */
 static int
 derive(struct compile *c, int fd, struct error *err)
 {
@@ -352,6 +346,7 @@ derive(struct compile *c, int fd, struct error *err)
 	return section_write(c, fd, &c->header.udp_ports, udp_ports, count, sizeof(udp_ports[0]), err);
 }
 
+/* Fills the mapped block; the header last. */
 static int
 fill(struct compile *c, int fd, struct error *err)
 {
@@ -361,13 +356,19 @@ fill(struct compile *c, int fd, struct error *err)
 		return error_set(err, ERROR_LIMIT, "no memory for %zu rules", c->policy->rule_count);
 	for (size_t i = 0; i < c->policy->rule_count; i++)
 		rule_put(c, i);
-	settings_put(c);
+	for (size_t i = 0; i < POLICY_SETTING_MAX; i++) {
+		const char *origin = c->policy->setting_origins[i];
+
+		if (origin[0] != '\0')
+			c->header.setting_origins[i] = 1 + string_put(c, origin, strnlen(origin, RULE_ORIGIN_MAX));
+	}
 	if (tables_fill(c, err) < 0 || derive(c, fd, err) < 0)
 		return -1;
 	memcpy(c->base, &c->header, sizeof(c->header));
 	return 0;
 }
 
+/* Sizes, maps, fills and seals the memfd. */
 static int
 block_make(struct compile *c, int fd, struct error *err)
 {

@@ -9,13 +9,11 @@
 
 #include <string.h>
 
-static const struct decision decision_none = {
-    .verdict = VERDICT_DENIED, .reason = REASON_NO_RULE, .rule = SNAPSHOT_NO_RULE, .lapsed = SNAPSHOT_NO_RULE};
-
+/* Makes a decision of a reason and the rule behind it. */
 static struct decision
 decision_of(enum reason reason, uint32_t rule)
 {
-	struct decision decision = decision_none;
+	struct decision decision = snap_decision_none;
 
 	decision.verdict = reason == REASON_ALLOWED ? VERDICT_ALLOWED : VERDICT_DENIED;
 	decision.reason = reason;
@@ -23,9 +21,18 @@ decision_of(enum reason reason, uint32_t rule)
 	return decision;
 }
 
-static void
-heads_add_name(const struct snap_view *view, struct snap_heads *heads, enum snap_kind kind, const char *name,
-    size_t len, uint64_t hash)
+/* What rules are looked up by; the members of one kind are set. */
+struct snap_key {
+	const char *name;
+	size_t name_len;
+	const struct prefix *prefix;
+	uint32_t place;
+};
+
+/* Appends the first rule of the key, if its kind's table has one. Inline: the kind is known, and so the comparison. */
+static inline __attribute__((always_inline)) void
+heads_add(const struct snap_view *view, struct snap_heads *heads, enum snap_kind kind, const struct snap_key *key,
+    uint64_t hash)
 {
 	uint32_t tag = (uint32_t)(hash >> 32);
 
@@ -38,7 +45,10 @@ heads_add_name(const struct snap_view *view, struct snap_heads *heads, enum snap
 		if (slot->tag != tag)
 			continue;
 		rule = &view->rules[slot->rule - 1];
-		if (rule->name_len == len && memcmp(view->strings + rule->name, name, len) == 0) {
+		if (kind == SNAP_CIDR      ? memcmp(&rule->prefix, key->prefix, sizeof(*key->prefix)) == 0
+			: kind > SNAP_CIDR ? rule->place == key->place
+					   : rule->name_len == key->name_len &&
+			    memcmp(view->strings + rule->name, key->name, key->name_len) == 0) {
 			heads->rule[heads->count++] = slot->rule;
 			return;
 		}
@@ -52,21 +62,22 @@ snapshot_decide_heads_of(const struct snapshot *s, const struct name *name, stru
 {
 	const struct snap_view *view = &s->view;
 	uint64_t hash = snap_hash_start(view->seed), end;
-	size_t len;
+	struct snap_key key;
 
 	ret_heads->count = 0;
 	for (size_t at = name->len; at-- > 0;) {
 		if (name->text[at] == '.') {
-			len = name->len - at - 1;
+			key = (struct snap_key){.name = name->text + at + 1, .name_len = name->len - at - 1};
 			end = snap_hash_end(hash);
-			heads_add_name(view, ret_heads, SNAP_SUBTREE, name->text + at + 1, len, end);
-			heads_add_name(view, ret_heads, SNAP_WILDCARD, name->text + at + 1, len, end);
+			heads_add(view, ret_heads, SNAP_SUBTREE, &key, end);
+			heads_add(view, ret_heads, SNAP_WILDCARD, &key, end);
 		}
 		hash = snap_hash_step(hash, (uint8_t)name->text[at]);
 	}
 	end = snap_hash_end(hash);
-	heads_add_name(view, ret_heads, SNAP_SUBTREE, name->text, name->len, end);
-	heads_add_name(view, ret_heads, SNAP_EXACT, name->text, name->len, end);
+	key = (struct snap_key){.name = name->text, .name_len = name->len};
+	heads_add(view, ret_heads, SNAP_SUBTREE, &key, end);
+	heads_add(view, ret_heads, SNAP_EXACT, &key, end);
 	for (size_t i = 0; i < ret_heads->count / 2; i++) {
 		uint32_t swap = ret_heads->rule[i];
 
@@ -75,6 +86,7 @@ snapshot_decide_heads_of(const struct snapshot *s, const struct name *name, stru
 	}
 }
 
+/* Returns the address's network of this length. */
 static struct prefix
 prefix_of(const struct addr *addr, uint8_t bits)
 {
@@ -86,25 +98,7 @@ prefix_of(const struct addr *addr, uint8_t bits)
 	return prefix;
 }
 
-static void
-heads_add_prefix(const struct snap_view *view, struct snap_heads *heads, const struct prefix *prefix)
-{
-	uint64_t hash = snapshot_derive_hash_prefix(view->seed, prefix);
-	uint32_t tag = (uint32_t)(hash >> 32);
-
-	for (uint32_t step = 0; step < SNAP_PROBE_MAX; step++) {
-		const struct snap_slot *slot =
-		    &view->tables[SNAP_CIDR][((uint32_t)hash + step) & view->masks[SNAP_CIDR]];
-
-		if (slot->rule == 0)
-			return;
-		if (slot->tag == tag && memcmp(&view->rules[slot->rule - 1].prefix, prefix, sizeof(*prefix)) == 0) {
-			heads->rule[heads->count++] = slot->rule;
-			return;
-		}
-	}
-}
-
+/* Looks the address's networks up, at each prefix length in use. */
 static void
 heads_of_addr(const struct snapshot *s, const struct addr *addr, struct snap_heads *heads)
 {
@@ -113,11 +107,13 @@ heads_of_addr(const struct snapshot *s, const struct addr *addr, struct snap_hea
 	heads->count = 0;
 	for (size_t i = 0; i < s->length_count[family]; i++) {
 		struct prefix prefix = prefix_of(addr, s->lengths[family][i]);
+		struct snap_key key = {.prefix = &prefix};
 
-		heads_add_prefix(&s->view, heads, &prefix);
+		heads_add(&s->view, heads, SNAP_CIDR, &key, snapshot_derive_hash_prefix(s->view.seed, &prefix));
 	}
 }
 
+/* Is the rule about this port? */
 static bool
 rule_covers(const struct snap_view *view, const struct snap_rule *rule, uint8_t proto, uint16_t port)
 {
@@ -133,27 +129,10 @@ rule_covers(const struct snap_view *view, const struct snap_rule *rule, uint8_t 
 	return false;
 }
 
-static void
-heads_add_place(const struct snap_view *view, struct snap_heads *heads, enum snap_kind kind, uint32_t place)
-{
-	uint64_t hash = snapshot_derive_hash_place(view->seed, place);
-	uint32_t tag = (uint32_t)(hash >> 32);
-
-	for (uint32_t step = 0; step < SNAP_PROBE_MAX; step++) {
-		const struct snap_slot *slot = &view->tables[kind][((uint32_t)hash + step) & view->masks[kind]];
-
-		if (slot->rule == 0)
-			return;
-		if (slot->tag == tag && view->rules[slot->rule - 1].place == place) {
-			heads->rule[heads->count++] = slot->rule;
-			return;
-		}
-	}
-}
-
 /* The order in which allow rules are named: what is allowed for good, what ends by itself, what is used up by use. */
 enum { RANK_PLAIN = 0, RANK_EXPIRES, RANK_COUNTED, RANK_MAX };
 
+/* Returns the rank of an allow rule. */
 static size_t
 rule_rank(const struct snap_rule *rule)
 {
@@ -169,10 +148,11 @@ struct tally {
 	bool within; /* the bounds, or there are none */
 };
 
+/* Decides by what the rules have said: the first allow rule of the best rank, within the bounds. */
 static struct decision
 tally_decide(const struct snapshot *s, const struct tally *tally)
 {
-	struct decision decision = decision_none;
+	struct decision decision = snap_decision_none;
 	uint32_t rule = SNAPSHOT_NO_RULE;
 
 	for (size_t rank = RANK_MAX; rank-- > 0;)
@@ -259,15 +239,18 @@ struct decision
 snapshot_decide_place(
     const struct snapshot *s, const struct addr_place *place, uint8_t proto, uint16_t port, int64_t now_us)
 {
-	struct snap_heads heads = {.count = 0};
+	struct snap_heads heads;
+	struct snap_key asn = {.place = place->asn},
+			country = {.place = (uint32_t)(uint8_t)place->country[0] << 8 | (uint8_t)place->country[1]};
 	struct decision decision;
 	uint32_t could_be = SNAPSHOT_NO_RULE;
 
+	heads.count = 0;
 	if (place->asn != 0)
-		heads_add_place(&s->view, &heads, SNAP_ASN, place->asn);
+		heads_add(&s->view, &heads, SNAP_ASN, &asn, snapshot_derive_hash_place(s->view.seed, asn.place));
 	if (place->country[0] != '\0')
-		heads_add_place(&s->view, &heads, SNAP_COUNTRY,
-		    (uint32_t)(uint8_t)place->country[0] << 8 | (uint8_t)place->country[1]);
+		heads_add(
+		    &s->view, &heads, SNAP_COUNTRY, &country, snapshot_derive_hash_place(s->view.seed, country.place));
 	decision = snapshot_decide_heads(s, &heads, proto, port, now_us);
 	if (decision.reason == REASON_RULE_DENY)
 		return decision;
@@ -275,5 +258,5 @@ snapshot_decide_place(
 		could_be = place_rule_any(s, SNAP_COUNTRY, s->country_rule, proto, port, now_us);
 	if (could_be == SNAPSHOT_NO_RULE && place->asn == 0)
 		could_be = place_rule_any(s, SNAP_ASN, s->asn_rule, proto, port, now_us);
-	return could_be == SNAPSHOT_NO_RULE ? decision_none : decision_of(REASON_PLACE_UNKNOWN, could_be);
+	return could_be == SNAPSHOT_NO_RULE ? snap_decision_none : decision_of(REASON_PLACE_UNKNOWN, could_be);
 }

@@ -8,16 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t
-snap_hash_name(uint64_t seed, const char *name, size_t len)
-{
-	uint64_t hash = snap_hash_start(seed);
-
-	while (len-- > 0)
-		hash = snap_hash_step(hash, (uint8_t)name[len]);
-	return snap_hash_end(hash);
-}
-
 uint64_t
 snapshot_derive_hash_prefix(uint64_t seed, const struct prefix *prefix)
 {
@@ -41,11 +31,15 @@ snapshot_derive_hash_place(uint64_t seed, uint32_t place)
 uint64_t
 snapshot_derive_hash_rule(const struct snap_view *view, const struct snap_rule *rule)
 {
+	uint64_t hash = snap_hash_start(view->seed);
+
 	if (rule->kind == SNAP_CIDR)
 		return snapshot_derive_hash_prefix(view->seed, &rule->prefix);
 	if (rule->kind == SNAP_COUNTRY || rule->kind == SNAP_ASN)
 		return snapshot_derive_hash_place(view->seed, rule->place);
-	return snap_hash_name(view->seed, view->strings + rule->name, rule->name_len);
+	for (uint32_t at = rule->name_len; at-- > 0;)
+		hash = snap_hash_step(hash, (uint8_t)view->strings[rule->name + at]);
+	return snap_hash_end(hash);
 }
 
 bool
@@ -60,6 +54,7 @@ snapshot_derive_same_key(const struct snap_view *view, const struct snap_rule *a
 	return a->name_len == b->name_len && memcmp(view->strings + a->name, view->strings + b->name, a->name_len) == 0;
 }
 
+/* Feeds a text and its end into a hash. */
 static uint64_t
 hash_text(uint64_t hash, const char *text, size_t len)
 {
@@ -152,26 +147,6 @@ learn_rules(struct ranges_rule *rules)
 	return count;
 }
 
-static struct ranges_rule
-ranges_rule_of(const struct snap_view *view, const struct snap_rule *rule)
-{
-	return (struct ranges_rule){.prefix = rule->prefix,
-	    .part = rule->action == RULE_DENY ? RANGES_DENY
-		: rule->bound                 ? RANGES_BOUND
-					      : RANGES_ALLOW,
-	    .proto = rule->proto,
-	    .port_count = rule->range_count,
-	    .ports = view->ports + rule->ranges};
-}
-
-/* A deny rule with a deadline is the gateway's alone: what the kernel refused by it would stay shut behind it, as these
- * ranges do not change with time. */
-static bool
-opens_by_itself(const struct snap_rule *rule)
-{
-	return rule->action == RULE_DENY && rule->expires_us != 0;
-}
-
 int
 snapshot_derive_ranges(
     const struct snap_view *view, struct addr_range **ret_ranges, size_t *ret_count, struct error *err)
@@ -184,9 +159,21 @@ snapshot_derive_ranges(
 
 	addr_never_list(&never_count);
 	rules = calloc((size_t)view->rule_count + LEARN_PREFIXES + never_count, sizeof(*rules));
-	for (uint32_t i = 0; rules != NULL && i < view->rule_count; i++)
-		if (view->rules[i].kind == SNAP_CIDR && !opens_by_itself(&view->rules[i]))
-			rules[count++] = ranges_rule_of(view, &view->rules[i]);
+	for (uint32_t i = 0; rules != NULL && i < view->rule_count; i++) {
+		const struct snap_rule *rule = &view->rules[i];
+		bool deny = rule->action == RULE_DENY;
+
+		/* A deny rule with a deadline is the gateway's alone: what the kernel refused by it would stay shut
+		 * after it, as these ranges do not change with time. */
+		if (rule->kind == SNAP_CIDR && !(deny && rule->expires_us != 0))
+			rules[count++] = (struct ranges_rule){.prefix = rule->prefix,
+			    .part = deny      ? RANGES_DENY
+				: rule->bound ? RANGES_BOUND
+					      : RANGES_ALLOW,
+			    .proto = rule->proto,
+			    .port_count = rule->range_count,
+			    .ports = view->ports + rule->ranges};
+	}
 	if (rules != NULL && learn)
 		count += learn_rules(rules + count);
 	if (rules == NULL || ranges == NULL)

@@ -124,6 +124,10 @@ snap_rule_lives(const struct snapshot *s, uint32_t rule, int64_t now_us)
 	return (expires_us == 0 || now_us < expires_us) && (s->retired == NULL || !s->retired[rule]);
 }
 
+/* No rule is about it. */
+static const struct decision snap_decision_none = {
+    .verdict = VERDICT_DENIED, .reason = REASON_NO_RULE, .rule = SNAPSHOT_NO_RULE, .lapsed = SNAPSHOT_NO_RULE};
+
 /* First rules (1 + index) of the chains that a question hits, the most specific first. */
 struct snap_heads {
 	uint32_t rule[SNAP_HEADS_MAX];

@@ -15,6 +15,7 @@ struct name_ports {
 	bool any;
 };
 
+/* Adds a range of ports. */
 static void
 set_range(struct port_set *set, struct port_range range)
 {
@@ -31,12 +32,14 @@ set_range(struct port_set *set, struct port_range range)
 	set->words[last] |= tail;
 }
 
+/* Is the port in the set? */
 static bool
 set_has(const struct port_set *set, uint32_t port)
 {
 	return (set->words[port / 64] >> port % 64 & 1) != 0;
 }
 
+/* Adds a rule's ports; the set is cleared first if nothing is in it. */
 static void
 name_ports_add(const struct snap_view *view, struct name_ports *ports, const struct snap_rule *rule)
 {
@@ -57,6 +60,7 @@ struct name_rules {
 	uint32_t denier;          /* a rule that denies all, or SNAPSHOT_NO_RULE; then the rest is not filled */
 };
 
+/* Collects what a name's live rules say, up to one that denies all. */
 static void
 name_rules_collect(const struct snapshot *s, const struct name *name, int64_t now_us, struct name_rules *ret)
 {
@@ -97,6 +101,7 @@ port_is_free(const struct snapshot *s, const struct name_rules *rules, uint8_t p
 	return rules->bounds.any && set_has(udp ? &rules->bounds.udp : &rules->bounds.tcp, port);
 }
 
+/* Does the rule open a port that is free? */
 static bool
 rule_has_free_port(const struct snapshot *s, const struct name_rules *rules, const struct snap_rule *rule)
 {
@@ -125,8 +130,7 @@ name_is_learnable(const struct snapshot *s, const struct name_rules *rules)
 struct decision
 snapshot_ports_any(const struct snapshot *s, const struct name *name, int64_t now_us)
 {
-	struct decision decision = {
-	    .verdict = VERDICT_DENIED, .rule = SNAPSHOT_NO_RULE, .lapsed = SNAPSHOT_NO_RULE, .reason = REASON_NO_RULE};
+	struct decision decision = snap_decision_none;
 	const struct snap_rule *shut = NULL;
 	struct name_rules rules;
 
@@ -172,6 +176,7 @@ snapshot_ports_any(const struct snapshot *s, const struct name *name, int64_t no
 	return decision;
 }
 
+/* Appends the free ports of one protocol. */
 static size_t
 set_list(const struct snapshot *s, const struct name_rules *rules, uint8_t proto, struct proto_port *ret_ports,
     size_t count, size_t max)
