@@ -217,6 +217,8 @@ control_run(const struct role *role, const struct options *options)
 	int rc;
 
 	log_init("control");
+	TAILQ_INIT(&control.running);
+	TAILQ_INIT(&control.waiting);
 	control.options = options;
 	control.listen_fd = control.http_source.fd = -1;
 	control.last_tag = options->epoch << 32; /* no tag is one of the role before this one */

@@ -214,10 +214,7 @@ http_request_new(struct control *control, struct MHD_Connection *connection)
 	}
 	request->control = control;
 	request->connection = connection;
-	request->next = control->requests;
-	if (request->next != NULL)
-		request->next->before = request;
-	control->requests = request;
+	LIST_INSERT_HEAD(&control->requests, request, entry);
 	return request;
 }
 
@@ -302,19 +299,14 @@ http_handler(void *context, struct MHD_Connection *connection, const char *url, 
 static void
 http_completed(void *context, struct MHD_Connection *connection, void **slot, enum MHD_RequestTerminationCode why)
 {
-	struct control *control = context;
 	struct control_request *request = *slot;
 
+	(void)context;
 	(void)connection;
 	(void)why;
 	if (request == NULL)
 		return;
-	if (request->before != NULL)
-		request->before->next = request->next;
-	else
-		control->requests = request->next;
-	if (request->next != NULL)
-		request->next->before = request->before;
+	LIST_REMOVE(request, entry);
 	free(request->body);
 	free(request->answer);
 	free(request);
@@ -382,14 +374,15 @@ control_http_start(struct control *control, const struct control_route *routes,
 void
 control_http_stop(struct control *control)
 {
+	struct control_request *request;
 	struct error err = {0};
 
 	if (control->http == NULL)
 		return;
 	error_set(&err, ERROR_UNREACHABLE, "posternd is shutting down");
-	for (struct control_request *r = control->requests; r != NULL; r = r->next)
-		if (r->suspended)
-			control_http_answer_error(r, &err);
+	LIST_FOREACH(request, &control->requests, entry)
+	if (request->suspended)
+		control_http_answer_error(request, &err);
 	for (int i = 0; i < HTTP_STOP_ROUNDS; i++)
 		MHD_run(control->http);
 	loop_source_remove(control->loop, &control->http_source);

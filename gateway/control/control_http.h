@@ -43,7 +43,7 @@ struct control_route {
 };
 
 struct control_request {
-	struct control_request *next, *before;
+	LIST_ENTRY(control_request) entry;
 	struct control *control;
 	struct MHD_Connection *connection;
 	const struct control_route *route; /* NULL: path or method unknown; answered already */

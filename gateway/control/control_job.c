@@ -14,30 +14,15 @@ static_assert(offsetof(struct msg_attached, result) == 0 && offsetof(struct msg_
 	offsetof(struct msg_status, result) == 0 && offsetof(struct msg_leases_done, result) == 0,
     "an answer begins with its result");
 
-static void
-job_link(struct control_job **list, struct control_job *job)
-{
-	while (*list != NULL)
-		list = &(*list)->next;
-	job->next = NULL;
-	*list = job;
-}
-
-static void
-job_unlink(struct control_job **list, struct control_job *job)
-{
-	while (*list != job)
-		list = &(*list)->next;
-	*list = job->next;
-	job->next = NULL;
-}
-
 /* The first job of a list that changes this sandbox; NULL: none does. */
 static struct control_job *
-job_of(struct control_job *job, const char *name)
+job_of(const struct control_jobs *jobs, const char *name)
 {
-	while (job != NULL && (name[0] == '\0' || strcmp(job->name, name) != 0))
-		job = job->next;
+	struct control_job *job;
+
+	TAILQ_FOREACH(job, jobs, entry)
+	if (name[0] != '\0' && strcmp(job->name, name) == 0)
+		break;
 	return job;
 }
 
@@ -67,11 +52,11 @@ control_job_submit(struct control *control, struct control_request *request, con
 	snprintf(job->name, sizeof(job->name), "%s", name);
 	if (request != NULL)
 		memcpy(job->target, request->name, sizeof(job->target));
-	if (job_of(control->running, name) != NULL) {
-		job_link(&control->waiting, job);
+	if (job_of(&control->running, name) != NULL) {
+		TAILQ_INSERT_TAIL(&control->waiting, job, entry);
 		return;
 	}
-	job_link(&control->running, job);
+	TAILQ_INSERT_TAIL(&control->running, job, entry);
 	start(job);
 }
 
@@ -108,10 +93,11 @@ job_timeout_handler(struct loop_timer *timer)
 bool
 control_job_deliver(struct control *control, const struct ipc_message *message)
 {
-	struct control_job *job = control->running;
+	struct control_job *job;
 
-	while (job != NULL && (job->tag == 0 || job->tag != message->header.tag))
-		job = job->next;
+	TAILQ_FOREACH(job, &control->running, entry)
+	if (job->tag != 0 && job->tag == message->header.tag)
+		break;
 	if (job == NULL)
 		return true;
 	if (message->header.type != job->answer_type)
@@ -136,23 +122,23 @@ control_job_result(const void *answer, struct error *err)
 	    ERROR_TEXT_MAX - 1, result->text);
 }
 
-/* Free the job, then let the next change of the same sandbox begin. */
+/* Frees the job, then lets the next change of the same sandbox begin. */
 static void
 job_finish(struct control_job *job)
 {
 	struct control *control = job->control;
-	struct control_job *next = job_of(control->waiting, job->name);
+	struct control_job *next = job_of(&control->waiting, job->name);
 
 	loop_timer_stop(control->loop, &job->timer);
-	job_unlink(&control->running, job);
+	TAILQ_REMOVE(&control->running, job, entry);
 	if (job->data_free != NULL)
 		job->data_free(job->data);
 	json_decref(job->body);
 	free(job);
 	if (next == NULL)
 		return;
-	job_unlink(&control->waiting, next);
-	job_link(&control->running, next);
+	TAILQ_REMOVE(&control->waiting, next, entry);
+	TAILQ_INSERT_TAIL(&control->running, next, entry);
 	next->start(next);
 }
 
@@ -179,8 +165,10 @@ control_job_fail(struct control_job *job, const struct error *err)
 void
 control_job_forget_requests(struct control *control)
 {
-	for (struct control_job *job = control->running; job != NULL; job = job->next)
-		job->request = NULL;
-	for (struct control_job *job = control->waiting; job != NULL; job = job->next)
-		job->request = NULL;
+	struct control_job *job;
+
+	TAILQ_FOREACH(job, &control->running, entry)
+	job->request = NULL;
+	TAILQ_FOREACH(job, &control->waiting, entry)
+	job->request = NULL;
 }

@@ -10,7 +10,7 @@
 #define CONTROL_JOB_ANSWER_MS 30000
 
 struct control_job {
-	struct control_job *next;
+	TAILQ_ENTRY(control_job) entry;
 	struct control *control;
 	struct control_request *request; /* NULL: no request waits (restore, resync, shutdown) */
 	char name[TAP_NAME_MAX];         /* the sandbox that it changes; "": changes none, runs at once */

@@ -27,6 +27,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 /* Compiled policies that are kept for the next one: a descriptor and memory for each, whether a sandbox uses them or
  * not. Enough for a host with hundreds of kinds of tasks, or a few with large policies. */
@@ -58,11 +59,11 @@ struct control {
 	struct MHD_Daemon *http; /* control_http.c */
 	struct loop_source http_source;
 	struct loop_timer http_timer;
-	struct control_request *requests;
+	LIST_HEAD(, control_request) requests;
 	const struct control_route *routes; /* ends with one without a path */
 	void (*dispatch)(struct control_request *request);
 
-	struct control_job *running, *waiting; /* control_job.c; waiting is in order of arrival */
+	TAILQ_HEAD(control_jobs, control_job) running, waiting; /* control_job.c; waiting is in order of arrival */
 	uint64_t last_tag;
 	uint64_t events[EVENT_KIND_MAX]; /* control_record.c: recorded since this process started */
 	size_t marks_waiting;            /* control_mark.c: for the disk */

@@ -92,8 +92,8 @@ usage_store(struct control_sandbox *sandbox, void *context)
 	if (!sandbox->usage_dirty)
 		return;
 	sandbox->usage_dirty = false;
-	/* Only if a rule or a limit depends on the counts. Rows are in order, and the sandbox's own is 0: the last one is
-	 * a rule's if any is. */
+	/* Only if a rule or a limit depends on the counts. Rows are in order, and the sandbox's own is 0: the last one
+	 * is a rule's if any is. */
 	if ((usage->count == 0 || usage->rows[usage->count - 1].rule == 0) &&
 	    (limits == NULL || (limits->of[LIMIT_UPLOAD].hard == 0 && limits->of[LIMIT_DOWNLOAD].hard == 0)))
 		return;
