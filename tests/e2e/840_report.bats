@@ -187,7 +187,7 @@ png_size() { od -An -j16 -N8 -tu4 --endian=big "$1" | xargs; }
 	postern report asked --no-verify -o "$PAGE"
 	matches "policy" 'deny everything else' "$(cat "$PAGE")"
 	postern report asked --no-verify -R "$LAB/tmp/nowhere" -o "$PAGE"
-	matches "why" 'posternd could not be asked' "$(cat "$PAGE")"
+	matches "why" 'posternd did not answer' "$(cat "$PAGE")"
 	run ! grep 'not attached now' "$PAGE"
 	postern detach asked
 }
