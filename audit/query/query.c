@@ -27,6 +27,7 @@ struct query {
 	struct open_file file;
 	char log_id[QUERY_LOG_ID_MAX];
 	struct query_filter filter;
+	struct query_row_plan plan;
 	struct query_lead lead;                    /* to the rows of page */
 	sqlite3_stmt *page, *follow;               /* NULL until used */
 	int64_t cursor_ts, cursor_id, cursor_kind; /* rows up to here are done */
@@ -90,6 +91,7 @@ query_open(const char *path, struct error *err)
 		error_sys(err, ENOMEM, "%s", path);
 		return NULL;
 	}
+	query_row_plan(&query->plan);
 	if (open_read_only(&query->file, path, err) == 0) {
 		if (query_sql_functions(query->file.db) != SQLITE_OK)
 			schema_error(err, query->file.db, path);
@@ -135,7 +137,8 @@ query_add_arm(
 
 	switch (shape) {
 	case QUERY_SHAPE_PAGE:
-		sqlite3_str_appendf(sql, "SELECT %s", arm->columns);
+		sqlite3_str_appendall(sql, "SELECT ");
+		query_row_select(sql, &query->plan, arm->columns, arm->kind);
 		query_lead_from(sql, &query->lead, arm, at);
 		sqlite3_str_appendf(sql, " AND (t.ts, t.id, %u) > (:ts, :id, :kind)", arm->kind);
 		break;
@@ -144,8 +147,9 @@ query_add_arm(
 		query_lead_from(sql, &query->lead, arm, at);
 		break;
 	case QUERY_SHAPE_FOLLOW:
-		sqlite3_str_appendf(sql, "SELECT %s FROM %s t INDEXED BY %s_seq WHERE t.seq > :seq", arm->columns,
-		    arm->table, arm->table);
+		sqlite3_str_appendall(sql, "SELECT ");
+		query_row_select(sql, &query->plan, arm->columns, arm->kind);
+		sqlite3_str_appendf(sql, " FROM %s t INDEXED BY %s_seq WHERE t.seq > :seq", arm->table, arm->table);
 		break;
 	}
 	if (shape != QUERY_SHAPE_FOLLOW && filter->will_follow)
@@ -319,8 +323,7 @@ query_fill(struct query *query, sqlite3_stmt *stmt, struct error *err)
 	while ((rc = sqlite3_step(stmt)) == SQLITE_ROW && query->row_count < QUERY_PAGE) {
 		void **texts = &query->texts[query->row_count];
 
-		query->rows[query->row_count].cursor[0] = '\0';
-		*texts = query_row_take(stmt, &query->rows[query->row_count]);
+		*texts = query_row_take(stmt, &query->plan, &query->rows[query->row_count]);
 		if (*texts == NULL) {
 			sqlite3_reset(stmt);
 			return error_sys(err, ENOMEM, "%s", query->file.path);

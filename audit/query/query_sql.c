@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "audit/query/query_sql.h"
 
-#include "audit/query/query_row.h"
-
 #include <stdio.h>
 #include <string.h>
 
 /* With a plus SQLite does not look for an index: the lead says which verdicts (audit/query/query_lead.c). */
 const struct query_arm query_arms[QUERY_KINDS] = {
     [QUERY_ARM_CONNECTIONS] = {.kind = QUERY_CONNECTION,
-	.columns = QUERY_ROW_CONNECTION,
+	.columns = COLUMNS_CONNECTIONS,
 	.table = "connections",
 	.field = {[QUERY_FIELD_DENIED] = "+t.verdict",
 	    [QUERY_FIELD_VERDICT] = "+t.verdict",
@@ -29,7 +27,7 @@ const struct query_arm query_arms[QUERY_KINDS] = {
 	    [QUERY_FIELD_SANDBOX_ID] = "t.sandbox_id",
 	    [QUERY_FIELD_LABEL] = "t.sandbox_id"}},
     [QUERY_ARM_DNS] = {.kind = QUERY_DNS,
-	.columns = QUERY_ROW_DNS,
+	.columns = COLUMNS_DNS,
 	.table = "dns",
 	.field = {[QUERY_FIELD_DENIED] = "+t.verdict",
 	    [QUERY_FIELD_VERDICT] = "+t.verdict",
@@ -46,7 +44,7 @@ const struct query_arm query_arms[QUERY_KINDS] = {
 	    [QUERY_FIELD_SANDBOX_ID] = "t.sandbox_id",
 	    [QUERY_FIELD_LABEL] = "t.sandbox_id"}},
     [QUERY_ARM_EVENTS] = {.kind = QUERY_EVENT,
-	.columns = QUERY_ROW_EVENT,
+	.columns = COLUMNS_EVENTS,
 	.table = "events",
 	.field = {[QUERY_FIELD_EVENT] = "t.kind",
 	    [QUERY_FIELD_ID] = "t.id",

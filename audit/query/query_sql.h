@@ -5,14 +5,15 @@
 #ifndef POSTERN_AUDIT_QUERY_SQL_H
 #define POSTERN_AUDIT_QUERY_SQL_H
 
+#include "audit/columns.h"
 #include "audit/query/query_filter.h"
 
 #include <sqlite3.h>
 
 /* One table as an arm of a statement. */
 struct query_arm {
-	unsigned int kind;   /* QUERY_CONNECTION, ... */
-	const char *columns; /* QUERY_ROW_* */
+	unsigned int kind; /* QUERY_CONNECTION, ... */
+	enum columns_table columns;
 	const char *table;
 	const char *field[QUERY_FIELD_MAX]; /* expression; NULL: such rows do not have it */
 };

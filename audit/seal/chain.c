@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "audit/seal/chain.h"
 
-#include "audit/store/schema.h"
-
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,29 +9,6 @@ struct chain {
 	EVP_MD *sha256;
 	EVP_MD_CTX *ctx;
 };
-
-static const struct {
-	const char *name, *columns;
-} chain_tables[] = {
-    [CHAIN_CONNECTIONS] = {"connections", SCHEMA_CONNECTIONS_COLUMNS},
-    [CHAIN_DNS] = {"dns", SCHEMA_DNS_COLUMNS},
-    [CHAIN_EVENTS] = {"events", SCHEMA_EVENTS_COLUMNS},
-    [CHAIN_SANDBOXES] = {"sandboxes", SCHEMA_SANDBOXES_COLUMNS},
-    [CHAIN_ACCOUNTS] = {"accounts", SCHEMA_ACCOUNTS_COLUMNS},
-};
-_Static_assert(sizeof(chain_tables) / sizeof(chain_tables[0]) == CHAIN_TABLE_MAX, "columns of each table");
-
-const char *
-chain_table_name(unsigned int table)
-{
-	return table > 0 && table < CHAIN_TABLE_MAX ? chain_tables[table].name : NULL;
-}
-
-const char *
-chain_table_columns(unsigned int table)
-{
-	return table > 0 && table < CHAIN_TABLE_MAX ? chain_tables[table].columns : NULL;
-}
 
 struct chain *
 chain_new(void)

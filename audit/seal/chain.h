@@ -12,16 +12,9 @@
 
 #define CHAIN_DIGEST 32 /* bytes of SHA-256 */
 
-/* Whose row a link is about. Stored as numbers in column tbl: append only. */
-enum chain_table { CHAIN_CONNECTIONS = 1, CHAIN_DNS, CHAIN_EVENTS, CHAIN_SANDBOXES, CHAIN_ACCOUNTS, CHAIN_TABLE_MAX };
-
-/* The table's name; its columns in the order of the digest, the first two being id and seq. NULL outside the enum. */
-const char *chain_table_name(unsigned int table);
-const char *chain_table_columns(unsigned int table);
-
 struct chain_link {
 	int64_t seq;
-	unsigned int table; /* enum chain_table */
+	unsigned int table; /* enum columns_table */
 	int64_t id;
 	uint8_t digest[CHAIN_DIGEST];
 };
@@ -34,7 +27,7 @@ void chain_free(struct chain *chain); /* accepts NULL */
 /* Where the chain of a database begins: a digest of its log_id. */
 void chain_begin(struct chain *chain, const char *log_id, uint8_t ret_head[CHAIN_DIGEST]);
 
-/* Digest of the current row, whose columns are chain_table_columns. Each column counts with its type and length, so no
+/* Digest of the current row, whose columns are columns_chained. Each column counts with its type and length, so no
  * two different rows have the same bytes. Returns row->code: 0, or SQLITE_NOMEM. */
 int chain_digest(struct chain *chain, struct rows *row, uint8_t ret_digest[CHAIN_DIGEST]);
 

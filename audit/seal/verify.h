@@ -5,6 +5,7 @@
 #ifndef POSTERN_AUDIT_VERIFY_H
 #define POSTERN_AUDIT_VERIFY_H
 
+#include "audit/columns.h"
 #include "audit/record.h"
 #include "audit/seal/seal.h"
 #include "base/error.h"
@@ -35,7 +36,7 @@ enum verify_fault {
 /* Something wrong. */
 struct verify_finding {
 	enum verify_fault fault;
-	unsigned int table; /* enum chain_table; 0: not about one row */
+	unsigned int table; /* enum columns_table; 0: not about one row */
 	int64_t id, seq;    /* of the row; seq also of a segment's first link */
 	char text[VERIFY_TEXT_MAX];
 };
@@ -78,7 +79,7 @@ struct verify_result {
 	struct seal newest;     /* of them; n 0: none */
 	uint64_t links;         /* checked */
 	uint64_t unsealed;      /* of these, after the newest seal */
-	uint64_t rows[CHAIN_TABLE_MAX];
+	uint64_t rows[COLUMNS_TABLE_MAX];
 	uint64_t notes_matched, notes_of_others; /* seals taken elsewhere: the same here; of another log */
 	uint64_t accounts, accounts_pruned;      /* that add up; not checked because rows of the sandbox were dropped */
 	uint64_t accounts_left_out;              /* beyond VERIFY_ACCOUNTS_MAX */

@@ -5,6 +5,8 @@
 #include "audit/seal/verify_steps.h"
 #include "policy/verdict.h"
 
+#include "audit/columns.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,7 +178,7 @@ static void
 account_find(struct verify *v, const struct account *account, const char *things, const char *what, int64_t counted,
     int64_t found)
 {
-	verify_find(v, VERIFY_ACCOUNT, CHAIN_ACCOUNTS, account->id, account->seq, ACCOUNT_ABOUT_ALL,
+	verify_find(v, VERIFY_ACCOUNT, COLUMNS_ACCOUNTS, account->id, account->seq, ACCOUNT_ABOUT_ALL,
 	    "%s of sandbox %lld: the gateway %s %lld, the log has %lld", things, (long long)account->sandbox, what,
 	    (long long)counted, (long long)found);
 }
@@ -200,7 +202,7 @@ account_check(struct verify *v, const struct account *account, size_t attempt)
 	for (size_t verdict = 0; account->final && verdict < VERDICT_MAX; verdict++) {
 		if (rows[verdict] == recorded[verdict])
 			continue;
-		verify_find(v, VERIFY_ACCOUNT, CHAIN_ACCOUNTS, account->id, account->seq, ACCOUNT_ABOUT_ALL,
+		verify_find(v, VERIFY_ACCOUNT, COLUMNS_ACCOUNTS, account->id, account->seq, ACCOUNT_ABOUT_ALL,
 		    "%s of sandbox %lld that were %s: the gateway recorded %lld, the log has %lld", things,
 		    (long long)account->sandbox, verdict_text((unsigned int)verdict), (long long)recorded[verdict],
 		    (long long)rows[verdict]);

@@ -10,13 +10,13 @@
 
 /* Columns behind those of row, link and indexes: whatever the table's step needs. */
 static const char *const rows_columns[] = {
-    [CHAIN_CONNECTIONS] = "t.sandbox_id, t.verdict, t.count, t.last_ts IS NOT NULL",
-    [CHAIN_DNS] = "t.sandbox_id, t.verdict, t.count, 0",
-    [CHAIN_EVENTS] = "t.kind, t.ts, t.detail",
-    [CHAIN_SANDBOXES] = "NULL",
-    [CHAIN_ACCOUNTS] = "NULL",
+    [COLUMNS_CONNECTIONS] = "t.sandbox_id, t.verdict, t.count, t.last_ts IS NOT NULL",
+    [COLUMNS_DNS] = "t.sandbox_id, t.verdict, t.count, 0",
+    [COLUMNS_EVENTS] = "t.kind, t.ts, t.detail",
+    [COLUMNS_SANDBOXES] = "NULL",
+    [COLUMNS_ACCOUNTS] = "NULL",
 };
-_Static_assert(sizeof(rows_columns) / sizeof(rows_columns[0]) == CHAIN_TABLE_MAX, "columns of each table");
+_Static_assert(sizeof(rows_columns) / sizeof(rows_columns[0]) == COLUMNS_TABLE_MAX, "columns of each table");
 
 /* First of these columns. */
 #define ROWS_OWN 5
@@ -69,22 +69,22 @@ rows_attempt(struct verify *v, struct rows *row, enum record_attempt attempt)
 }
 
 static void
-rows_own(struct verify *v, struct rows *row, enum chain_table table)
+rows_own(struct verify *v, struct rows *row, enum columns_table table)
 {
 	switch (table) {
-	case CHAIN_CONNECTIONS:
+	case COLUMNS_CONNECTIONS:
 		rows_attempt(
 		    v, row, rows_integer(row, ROWS_OWN + 3) ? RECORD_ATTEMPT_REFUSED : RECORD_ATTEMPT_CONNECTION);
 		break;
-	case CHAIN_DNS:
+	case COLUMNS_DNS:
 		rows_attempt(v, row, RECORD_ATTEMPT_DNS);
 		break;
-	case CHAIN_EVENTS:
+	case COLUMNS_EVENTS:
 		rows_event(v, row);
 		break;
-	case CHAIN_SANDBOXES:
-	case CHAIN_ACCOUNTS:
-	case CHAIN_TABLE_MAX:
+	case COLUMNS_SANDBOXES:
+	case COLUMNS_ACCOUNTS:
+	case COLUMNS_TABLE_MAX:
 		break;
 	}
 }
@@ -111,7 +111,8 @@ rows_check_number(struct verify *v, struct rows *row, unsigned int table)
 		verify_find(v, VERIFY_REORDERED, table, id, seq, 0,
 		    "has number %lld, which is that of %s %016llx: numbers were exchanged, or it was inserted",
 		    (long long)seq,
-		    link_table > 0 && link_table < CHAIN_TABLE_MAX ? chain_table_name((unsigned int)link_table) : "?",
+		    link_table > 0 && link_table < COLUMNS_TABLE_MAX ? columns_table_name((unsigned int)link_table)
+								     : "?",
 		    (unsigned long long)link_id);
 }
 
@@ -123,7 +124,7 @@ rows_row(struct verify *v, struct rows *row, unsigned int table)
 	if (rows_integer(row, ROWS_INDEXED) == 0)
 		verify_find(v, VERIFY_CHANGED, table, rows_integer(row, 0), rows_integer(row, 1), 0,
 		    "is left out of an index: a question to the log may not find it");
-	rows_own(v, row, (enum chain_table)table);
+	rows_own(v, row, (enum columns_table)table);
 }
 
 /* Rows from id *next on. 1: there are more, from *next; 0: done; -1. */
@@ -154,7 +155,7 @@ rows_page(struct verify *v, struct rows *rows, unsigned int table, int64_t *next
 static int
 rows_table(struct verify *v, unsigned int table)
 {
-	const char *name = chain_table_name(table);
+	const char *name = columns_table_name(table);
 	struct rows rows;
 	int64_t next = INT64_MIN;
 	char *text = NULL;
@@ -187,7 +188,7 @@ rows_table(struct verify *v, unsigned int table)
 int
 verify_rows(struct verify *v)
 {
-	for (unsigned int table = 1; table < CHAIN_TABLE_MAX; table++)
+	for (unsigned int table = 1; table < COLUMNS_TABLE_MAX; table++)
 		if (rows_table(v, table) < 0)
 			return -1;
 	/* What was dropped meanwhile is missing in the sums. */

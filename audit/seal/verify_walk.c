@@ -9,8 +9,8 @@
 
 struct walk {
 	struct verify *v;
-	struct rows links, at;             /* a page of links; the link with a number */
-	struct rows rows[CHAIN_TABLE_MAX]; /* the row with an id */
+	struct rows links, at;               /* a page of links; the link with a number */
+	struct rows rows[COLUMNS_TABLE_MAX]; /* the row with an id */
 	struct rows next_seal;
 	int64_t seq; /* links up to here are done */
 	uint8_t head[CHAIN_DIGEST];
@@ -33,7 +33,7 @@ static int
 walk_close(struct walk *walk, int rc)
 {
 	rc |= rows_finish(&walk->links) | rows_finish(&walk->at) | rows_finish(&walk->next_seal);
-	for (unsigned int table = 1; table < CHAIN_TABLE_MAX; table++)
+	for (unsigned int table = 1; table < COLUMNS_TABLE_MAX; table++)
 		rc |= rows_finish(&walk->rows[table]);
 	return rc;
 }
@@ -41,7 +41,7 @@ walk_close(struct walk *walk, int rc)
 static void
 walk_open(struct walk *walk, struct verify *v)
 {
-	char sql[1024];
+	char list[COLUMNS_TEXT_MAX], sql[COLUMNS_TEXT_MAX + 64];
 
 	memset(walk, 0, sizeof(*walk));
 	walk->v = v;
@@ -55,9 +55,9 @@ walk_open(struct walk *walk, struct verify *v)
 	verify_prepare(v, &walk->links,
 	    "SELECT seq, tbl, id, digest FROM chain WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3");
 	verify_prepare(v, &walk->at, "SELECT tbl, id FROM chain WHERE seq = ?1");
-	for (unsigned int table = 1; table < CHAIN_TABLE_MAX; table++) {
-		snprintf(sql, sizeof(sql), "SELECT %s FROM %s WHERE id = ?1", chain_table_columns(table),
-		    chain_table_name(table));
+	for (unsigned int table = 1; table < COLUMNS_TABLE_MAX; table++) {
+		snprintf(sql, sizeof(sql), "SELECT %s FROM %s WHERE id = ?1", columns_chained(table, list),
+		    columns_table_name(table));
 		verify_prepare(v, &walk->rows[table], sql);
 	}
 	seal_table_prepare(&walk->next_seal, v->file.db, v->file.path, v->err);
@@ -120,7 +120,7 @@ walk_link(struct walk *walk)
 	struct verify *v = walk->v;
 	int64_t table = rows_integer(&walk->links, 1);
 	struct chain_link link = {.seq = rows_integer(&walk->links, 0), .id = rows_integer(&walk->links, 2)};
-	bool whole = rows_bytes(&walk->links, 3, link.digest, CHAIN_DIGEST) && table > 0 && table < CHAIN_TABLE_MAX;
+	bool whole = rows_bytes(&walk->links, 3, link.digest, CHAIN_DIGEST) && table > 0 && table < COLUMNS_TABLE_MAX;
 
 	if (link.seq != walk_after(walk->seq) && walk->hole == 0)
 		walk->hole = walk_after(walk->seq);

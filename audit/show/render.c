@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "audit/show/render.h"
+
+#include "audit/columns.h"
+#include "audit/record.h"
 #include "base/escape.h"
 #include "policy/verdict.h"
 
@@ -9,25 +12,26 @@
 #include <string.h>
 #include <time.h>
 
-struct render_word {
+struct render_number_word {
 	int64_t value;
 	const char *word;
 };
 
-static const struct render_word render_qtypes[] = {{1, "A"}, {2, "NS"}, {5, "CNAME"}, {6, "SOA"}, {12, "PTR"},
+static const struct render_number_word render_qtypes[] = {{1, "A"}, {2, "NS"}, {5, "CNAME"}, {6, "SOA"}, {12, "PTR"},
     {15, "MX"}, {16, "TXT"}, {28, "AAAA"}, {33, "SRV"}, {35, "NAPTR"}, {43, "DS"}, {46, "RRSIG"}, {48, "DNSKEY"},
     {52, "TLSA"}, {64, "SVCB"}, {65, "HTTPS"}, {252, "AXFR"}, {255, "ANY"}, {257, "CAA"}};
-static const struct render_word render_rcodes[] = {
+static const struct render_number_word render_rcodes[] = {
     {0, "NOERROR"}, {1, "FORMERR"}, {2, "SERVFAIL"}, {3, "NXDOMAIN"}, {4, "NOTIMP"}, {5, "REFUSED"}};
-static const struct render_word render_protos[] = {{IPPROTO_TCP, "tcp"}, {IPPROTO_UDP, "udp"}, {IPPROTO_ICMP, "icmp"},
-    {IPPROTO_ICMPV6, "icmp6"}, {IPPROTO_SCTP, "sctp"}};
+static const struct render_number_word render_protos[] = {{IPPROTO_TCP, "tcp"}, {IPPROTO_UDP, "udp"},
+    {IPPROTO_ICMP, "icmp"}, {IPPROTO_ICMPV6, "icmp6"}, {IPPROTO_SCTP, "sctp"}};
 
 /* As v_connections has them. */
-static const struct render_word render_tls_versions[] = {
+static const struct render_number_word render_tls_versions[] = {
     {0x0300, "SSLv3"}, {0x0301, "TLSv1"}, {0x0302, "TLSv1.1"}, {0x0303, "TLSv1.2"}, {0x0304, "TLSv1.3"}};
 
 static const char *
-render_lookup(const struct render_word *words, size_t count, int64_t value, const char *prefix, char ret_text[32])
+render_lookup(
+    const struct render_number_word *words, size_t count, int64_t value, const char *prefix, char ret_text[32])
 {
 	for (size_t i = 0; i < count; i++)
 		if (words[i].value == value)
@@ -148,4 +152,59 @@ const char *
 render_reason(const struct query_row *row)
 {
 	return reason_text(render_index(row->reason));
+}
+
+const char *
+render_word(const struct column *column, const struct query_row *row, char *ret_text, size_t size)
+{
+	struct query_number number = {.set = false};
+	unsigned int value;
+
+	if (column->form == COLUMN_NAME)
+		return render_name(row, ret_text, size);
+	if (column->form >= COLUMN_WORD)
+		number = columns_number(column, row);
+	if (!number.set)
+		return "";
+	value = render_index(number.value);
+	switch ((enum column_form)column->form) {
+	case COLUMN_TIME:
+		return render_time_utc(number.value, ret_text);
+	case COLUMN_ID:
+		snprintf(ret_text, size, "%016" PRIx64, (uint64_t)number.value);
+		return ret_text;
+	case COLUMN_VERDICT:
+		return verdict_text(value);
+	case COLUMN_REASON:
+		return reason_text(value);
+	case COLUMN_PROTO:
+		return render_proto(number.value, ret_text);
+	case COLUMN_NAME_SOURCE:
+		return name_source_text(value);
+	case COLUMN_TLS_VERSION:
+		return render_tls_version(number.value, ret_text);
+	case COLUMN_END:
+		return end_reason_text(value);
+	case COLUMN_QTYPE:
+		return render_qtype(number.value, ret_text);
+	case COLUMN_RCODE:
+		return render_rcode(number.value, ret_text);
+	case COLUMN_EVENT:
+		return event_kind_text(value);
+	case COLUMN_PLAIN:
+	case COLUMN_NONZERO:
+	case COLUMN_MILLISECONDS:
+	case COLUMN_HUNDREDTHS:
+	case COLUMN_ARRAY:
+	case COLUMN_OBJECT:
+	case COLUMN_LABELS:
+	case COLUMN_CURSOR:
+	case COLUMN_KIND:
+	case COLUMN_LEARNED:
+	case COLUMN_ECH:
+	case COLUMN_TUNNEL:
+	case COLUMN_NAME:
+		break;
+	}
+	return "";
 }

@@ -47,6 +47,11 @@ const char *render_tls_version(int64_t version, char ret_text[32]);
 /* "999", "1.2K", "34M": bytes for people, powers of 1024. */
 const char *render_bytes(int64_t bytes, char ret_text[32]);
 
+/* A column of one of the forms from COLUMN_WORD on, as JSON and CSV have it; "" if it is NULL. size is at least 40, for
+ * a name more. Returns ret_text or a constant. */
+struct column;
+const char *render_word(const struct column *column, const struct query_row *row, char *ret_text, size_t size);
+
 /* RFC 3339 with microseconds, UTC. */
 const char *render_time_utc(int64_t ts_us, char ret_text[40]);
 

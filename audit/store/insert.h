@@ -4,6 +4,7 @@
 #define POSTERN_AUDIT_INSERT_H
 
 #include "audit/seal/chain.h"
+#include "audit/columns.h"
 #include "audit/record.h"
 
 #include <sqlite3.h>
@@ -37,7 +38,7 @@ struct insert_state {
 struct insert {
 	sqlite3 *db; /* not owned */
 	sqlite3_stmt *statements[INSERT_STATEMENT_MAX];
-	sqlite3_stmt *rows[CHAIN_TABLE_MAX]; /* all columns of one row, by its id; NULL where a table has no links */
+	sqlite3_stmt *rows[COLUMNS_TABLE_MAX]; /* all columns of one row, by its id; NULL where a table has no links */
 	struct chain *chain;
 	struct insert_state now;     /* with the open batch */
 	struct insert_state durable; /* as committed */
@@ -54,7 +55,7 @@ void insert_rolled_back(struct insert *insert);
 
 /* The row with this id was written: give it its link, and go on numbering with its seq. An SQLite result code; other
  * than SQLITE_OK the batch cannot be kept. */
-int insert_link(struct insert *insert, enum chain_table table, int64_t id);
+int insert_link(struct insert *insert, enum columns_table table, int64_t id);
 
 /* Store one record that record_valid accepted. Returns SQLITE_OK or the code of the failure. */
 int insert_record(struct insert *insert, const struct record *record);

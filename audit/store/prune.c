@@ -173,7 +173,7 @@ prune_run(struct insert *insert, const char *sql, struct prune_segment *segment)
 
 /* Give the row its next seq, and a link. */
 static int
-prune_carry_row(struct insert *insert, enum chain_table table, sqlite3_stmt *update, int64_t id)
+prune_carry_row(struct insert *insert, enum columns_table table, sqlite3_stmt *update, int64_t id)
 {
 	int rc;
 
@@ -187,16 +187,16 @@ prune_carry_row(struct insert *insert, enum chain_table table, sqlite3_stmt *upd
 /* All rows of the table up to the segment's end that the condition holds for, one after the other: each leaves the
  * range as it gets its new seq. */
 static int
-prune_carry(struct insert *insert, enum chain_table table, const char *condition, const struct prune_segment *segment)
+prune_carry(struct insert *insert, enum columns_table table, const char *condition, const struct prune_segment *segment)
 {
 	sqlite3_stmt *next = NULL, *update = NULL;
 	char sql[1536];
 	int rc;
 
-	snprintf(sql, sizeof(sql), "SELECT t.id FROM %s t WHERE t.seq <= ?1 AND (%s) LIMIT 1", chain_table_name(table),
+	snprintf(sql, sizeof(sql), "SELECT t.id FROM %s t WHERE t.seq <= ?1 AND (%s) LIMIT 1", columns_table_name(table),
 	    condition);
 	rc = sqlite3_prepare_v2(insert->db, sql, -1, &next, NULL);
-	snprintf(sql, sizeof(sql), "UPDATE %s SET seq = ?1 WHERE id = ?2", chain_table_name(table));
+	snprintf(sql, sizeof(sql), "UPDATE %s SET seq = ?1 WHERE id = ?2", columns_table_name(table));
 	if (rc == SQLITE_OK)
 		rc = sqlite3_prepare_v2(insert->db, sql, -1, &update, NULL);
 	if (rc == SQLITE_OK)
@@ -235,7 +235,7 @@ prune_drop(struct insert *insert, struct prune_segment *segment)
 	int rc = prune_look_back(insert, segment);
 
 	if (rc == SQLITE_OK)
-		rc = prune_carry(insert, CHAIN_CONNECTIONS, "t.end = 0", segment);
+		rc = prune_carry(insert, COLUMNS_CONNECTIONS, "t.end = 0", segment);
 	if (rc == SQLITE_OK)
 		rc = prune_run(insert, "DELETE FROM connections WHERE seq <= ?1", segment);
 	if (rc == SQLITE_OK)
@@ -243,7 +243,7 @@ prune_drop(struct insert *insert, struct prune_segment *segment)
 	if (rc == SQLITE_OK)
 		rc = prune_run(insert, "DELETE FROM events WHERE seq <= ?1", segment);
 	if (rc == SQLITE_OK)
-		rc = prune_carry(insert, CHAIN_SANDBOXES,
+		rc = prune_carry(insert, COLUMNS_SANDBOXES,
 		    "t.detached_ts IS NULL OR EXISTS (SELECT 1 FROM connections c WHERE c.sandbox_id = t.id) "
 		    "OR EXISTS (SELECT 1 FROM dns d WHERE d.sandbox_id = t.id) "
 		    "OR EXISTS (SELECT 1 FROM events e WHERE e.sandbox_id = t.id)",
@@ -252,7 +252,7 @@ prune_drop(struct insert *insert, struct prune_segment *segment)
 		rc = prune_run(insert, "DELETE FROM sandboxes WHERE seq <= ?1", segment);
 	if (rc == SQLITE_OK)
 		rc = prune_carry(
-		    insert, CHAIN_ACCOUNTS, "EXISTS (SELECT 1 FROM sandboxes s WHERE s.id = t.sandbox_id)", segment);
+		    insert, COLUMNS_ACCOUNTS, "EXISTS (SELECT 1 FROM sandboxes s WHERE s.id = t.sandbox_id)", segment);
 	if (rc == SQLITE_OK)
 		rc = prune_run(insert, "DELETE FROM accounts WHERE seq <= ?1", segment);
 	rows = segment->rows;

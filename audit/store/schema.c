@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "audit/store/schema.h"
 
+#include "audit/columns.h"
 #include "audit/record.h"
 #include "policy/verdict.h"
 
@@ -8,7 +9,7 @@
 #include <stdio.h>
 
 /* Comments inside the CREATE statements stay in the file: `sqlite3 audit.db .schema` explains itself. */
-static const char schema_tables[] =
+static const char schema_other_tables[] =
     "CREATE TABLE meta (\n"
     "	key TEXT PRIMARY KEY,   -- 'created_us', 'version' (of the postern that made the file), 'log_id' (of this\n"
     "	                        -- file, in its seals), 'pruned_through' (seq: rows up to it were dropped), 'probe'\n"
@@ -20,120 +21,6 @@ static const char schema_tables[] =
     "CREATE TABLE ends (id INTEGER PRIMARY KEY, word TEXT NOT NULL) STRICT;\n"
     "CREATE TABLE name_sources (id INTEGER PRIMARY KEY, word TEXT NOT NULL) STRICT;\n"
     "CREATE TABLE event_kinds (id INTEGER PRIMARY KEY, word TEXT NOT NULL) STRICT;\n"
-
-    "CREATE TABLE sandboxes (\n"
-    "	id INTEGER PRIMARY KEY, -- microseconds since the epoch when it was attached; never used again\n"
-    "	seq INTEGER NOT NULL,   -- as in connections\n"
-    "	name TEXT NOT NULL,     -- may come again later, under another id\n"
-    "	kind TEXT NOT NULL,     -- 'tap' or 'netns'\n"
-    "	attached_ts INTEGER,    -- microseconds since the epoch, UTC, as every *ts\n"
-    "	detached_ts INTEGER,    -- NULL while attached\n"
-    "	uid INTEGER,            -- who attached it\n"
-    "	detail TEXT             -- JSON: guest addresses, mac, device, labels, parent\n"
-    ") STRICT;\n"
-    "CREATE INDEX sandboxes_name ON sandboxes (name);\n"
-
-    "CREATE TABLE connections (   -- one row for each attempt, allowed or not\n"
-    "	id INTEGER PRIMARY KEY, -- sender's epoch << 31, plus a counter; the 16 hex digits of the JSON output\n"
-    "	seq INTEGER NOT NULL,   -- grows with every insert and change in any table: the cursor of log -f\n"
-    "	sandbox_id INTEGER NOT NULL,\n"
-    "	ts INTEGER NOT NULL,    -- first seen\n"
-    "	last_ts INTEGER,        -- refused packets: last seen\n"
-    "	count INTEGER NOT NULL, -- refused packets: how many so far; else 1\n"
-    "	proto INTEGER NOT NULL, -- IP protocol number\n"
-    "	src TEXT, sport INTEGER NOT NULL,\n"
-    "	dst TEXT, dport INTEGER NOT NULL, -- as dialled; dst NULL: many; port 0: none\n"
-    "	name TEXT,              -- canonical host name ([a-z0-9._-]), or NULL\n"
-    "	name_raw BLOB,          -- what the guest said instead, as it came: anything\n"
-    "	name_source INTEGER NOT NULL, -- name_sources: the proof behind the name\n"
-    "	verdict INTEGER NOT NULL,     -- verdicts\n"
-    "	reason INTEGER NOT NULL,      -- reasons\n"
-    "	rule TEXT,              -- deciding rule and where it stands\n"
-    "	detail TEXT,            -- why, where the reason alone does not tell\n"
-    "	generation INTEGER NOT NULL,  -- of the policy that decided\n"
-    "	alpn TEXT,              -- as offered in the ClientHello\n"
-    "	tls_version INTEGER,    -- highest offered, as on the wire: 772 is TLS 1.3\n"
-    "	ja4 TEXT,               -- fingerprint of the ClientHello\n"
-    "	http_method TEXT,\n"
-    "	flags INTEGER NOT NULL, -- 1: ClientHello carried the ECH extension, 2: HTTP Upgrade, 4: mode: learn\n"
-    "	country TEXT, asn INTEGER, as_org TEXT, -- of dst, by the databases named in event daemon_start\n"
-    "	dns_us INTEGER,         -- set-up: the question upstream that led here\n"
-    "	hello_us INTEGER,       -- accept to a whole ClientHello or request head\n"
-    "	connect_us INTEGER,     -- connecting to the origin\n"
-    "	first_byte_us INTEGER,  -- accept to the origin's first byte\n"
-    "	bytes_out INTEGER, bytes_in INTEGER, -- payload, guest to origin and back; so far, while it is open\n"
-    "	packets_out INTEGER, packets_in INTEGER, -- TCP segments on the guest's side, UDP datagrams\n"
-    "	duration_us INTEGER,\n"
-    "	closed_ts INTEGER,\n"
-    "	community_id TEXT,      -- of src and dst\n"
-    "	up_src TEXT, up_sport INTEGER, -- our end of the connection to dst\n"
-    "	up_community_id TEXT,   -- of that\n"
-    "	domain TEXT,            -- the part of name that is registered\n"
-    "	end INTEGER NOT NULL    -- ends; 0: still open\n"
-    ") STRICT;\n"
-    "CREATE INDEX connections_sandbox ON connections (sandbox_id, ts);\n"
-    "CREATE INDEX connections_ts ON connections (ts);\n"
-    "CREATE INDEX connections_seq ON connections (seq);\n"
-    "CREATE INDEX connections_open ON connections (id) WHERE end = 0;\n"
-
-    "CREATE TABLE dns (           -- one row for each query, or several equal ones\n"
-    "	id INTEGER PRIMARY KEY,\n"
-    "	seq INTEGER NOT NULL,\n"
-    "	sandbox_id INTEGER NOT NULL,\n"
-    "	ts INTEGER NOT NULL,\n"
-    "	count INTEGER NOT NULL,\n"
-    "	transport INTEGER NOT NULL, -- 17: UDP, 6: TCP\n"
-    "	src TEXT, sport INTEGER NOT NULL,\n"
-    "	server TEXT,            -- the resolver that the guest meant to ask; all are answered by postern\n"
-    "	qname TEXT,             -- canonical name, or NULL\n"
-    "	qname_raw BLOB,         -- what was asked instead: anything\n"
-    "	qtype INTEGER NOT NULL,\n"
-    "	verdict INTEGER NOT NULL, reason INTEGER NOT NULL, rule TEXT, detail TEXT, generation INTEGER NOT NULL,\n"
-    "	rcode INTEGER NOT NULL, -- as answered\n"
-    "	ede INTEGER,            -- RFC 8914 INFO-CODE, or NULL\n"
-    "	answers TEXT,           -- JSON array of strings: \"A 192.0.2.1\"\n"
-    "	ttl INTEGER NOT NULL,   -- seconds, as answered\n"
-    "	upstream_us INTEGER NOT NULL, -- time spent asking upstream; 0: nobody was asked\n"
-    "	leases INTEGER,         -- addresses it may connect to by this answer\n"
-    "	domain TEXT,            -- the part of qname that is registered\n"
-    "	entropy INTEGER         -- of qname's characters before it, hundredths of a bit a character\n"
-    ") STRICT;\n"
-    "CREATE INDEX dns_sandbox ON dns (sandbox_id, ts);\n"
-    "CREATE INDEX dns_ts ON dns (ts);\n"
-    "CREATE INDEX dns_seq ON dns (seq);\n"
-
-    "CREATE TABLE events (\n"
-    "	id INTEGER PRIMARY KEY,\n"
-    "	seq INTEGER NOT NULL,\n"
-    "	sandbox_id INTEGER NOT NULL, -- 0: the daemon itself\n"
-    "	ts INTEGER NOT NULL,\n"
-    "	kind INTEGER NOT NULL,  -- event_kinds\n"
-    "	uid INTEGER,            -- who asked; NULL: nobody\n"
-    "	detail TEXT             -- JSON object\n"
-    ") STRICT;\n"
-    "CREATE INDEX events_sandbox ON events (sandbox_id, ts);\n"
-    "CREATE INDEX events_ts ON events (ts);\n"
-    "CREATE INDEX events_seq ON events (seq);\n"
-
-    "CREATE TABLE accounts (      -- what a gateway itself counted of a sandbox; rows must add up to it\n"
-    "	id INTEGER PRIMARY KEY, -- of the sender's epoch, as in connections\n"
-    "	seq INTEGER NOT NULL,\n"
-    "	sandbox_id INTEGER NOT NULL,\n"
-    "	ts INTEGER NOT NULL,\n"
-    "	final INTEGER NOT NULL, -- 1: nothing came after it\n"
-    "	connections INTEGER NOT NULL, -- accepted; then: recorded, by verdict\n"
-    "	connections_allowed INTEGER NOT NULL, connections_denied INTEGER NOT NULL,\n"
-    "	connections_limited INTEGER NOT NULL, connections_failed INTEGER NOT NULL,\n"
-    "	queries INTEGER NOT NULL,\n"
-    "	queries_allowed INTEGER NOT NULL, queries_denied INTEGER NOT NULL,\n"
-    "	queries_limited INTEGER NOT NULL, queries_failed INTEGER NOT NULL,\n"
-    "	packets INTEGER NOT NULL, -- refused, by the kernel's counters\n"
-    "	packets_allowed INTEGER NOT NULL, packets_denied INTEGER NOT NULL,\n"
-    "	packets_limited INTEGER NOT NULL, packets_failed INTEGER NOT NULL\n"
-    ") STRICT;\n"
-    "CREATE INDEX accounts_sandbox ON accounts (sandbox_id);\n"
-    "CREATE INDEX accounts_seq ON accounts (seq);\n"
-    "CREATE INDEX sandboxes_seq ON sandboxes (seq);\n"
 
     "CREATE TABLE chain (         -- one link for each insert and change of a row, see postern-audit(5)\n"
     "	seq INTEGER PRIMARY KEY, -- the seq that the row got by it\n"
@@ -161,6 +48,20 @@ static const char schema_tables[] =
  * verdict before its time: what was refused of a name stands together, however often it was allowed. A row that was
  * allowed is in none of those by reason. */
 static const char schema_indexes[] =
+    "CREATE INDEX sandboxes_name ON sandboxes (name);\n"
+    "CREATE INDEX sandboxes_seq ON sandboxes (seq);\n"
+    "CREATE INDEX accounts_sandbox ON accounts (sandbox_id);\n"
+    "CREATE INDEX accounts_seq ON accounts (seq);\n"
+    "CREATE INDEX connections_sandbox ON connections (sandbox_id, ts);\n"
+    "CREATE INDEX connections_ts ON connections (ts);\n"
+    "CREATE INDEX connections_seq ON connections (seq);\n"
+    "CREATE INDEX connections_open ON connections (id) WHERE end = 0;\n"
+    "CREATE INDEX dns_sandbox ON dns (sandbox_id, ts);\n"
+    "CREATE INDEX dns_ts ON dns (ts);\n"
+    "CREATE INDEX dns_seq ON dns (seq);\n"
+    "CREATE INDEX events_sandbox ON events (sandbox_id, ts);\n"
+    "CREATE INDEX events_ts ON events (ts);\n"
+    "CREATE INDEX events_seq ON events (seq);\n"
     "CREATE INDEX connections_name ON connections (name, verdict, ts) WHERE name IS NOT NULL;\n"
     "CREATE INDEX connections_domain ON connections (domain, ts) WHERE domain IS NOT NULL;\n"
     "CREATE INDEX connections_dst ON connections (dst, ts);\n"
@@ -178,9 +79,13 @@ static const char schema_indexes[] =
 	"CAST(" column " AS TEXT) END"
 #define ID_TEXT "printf('%016x', t.id)"
 
+/* Views in pieces; behind a piece come the columns of a table that its view has under their own names. */
 /* clang-format off */
-static const char schema_views[] =
-    "CREATE VIEW v_connections AS SELECT " ID_TEXT " AS id, " TIME_TEXT("t.ts") " AS time, s.name AS sandbox,\n"
+static const struct {
+	const char *sql;
+	unsigned int columns; /* enum columns_table; 0: none */
+} schema_views[] = {
+    {"CREATE VIEW v_connections AS SELECT " ID_TEXT " AS id, " TIME_TEXT("t.ts") " AS time, s.name AS sandbox,\n"
     "	v.word AS verdict, r.word AS reason, " PROTO_TEXT("t.proto") " AS proto, t.src, t.sport, t.dst, t.dport,\n"
     "	coalesce(t.name, CASE WHEN t.name_raw IS NOT NULL THEN 'hex:' || hex(t.name_raw) END) AS name,\n"
     "	n.word AS name_source, t.rule, t.detail, t.generation, t.alpn,\n"
@@ -190,8 +95,8 @@ static const char schema_views[] =
     "	t.ja4, t.http_method, t.flags & 1 AS ech, (t.flags >> 1) & 1 AS tunnel, (t.flags >> 2) & 1 AS learn,\n"
     "	t.country, t.asn, t.as_org, t.count, " TIME_TEXT("t.last_ts") " AS last_time, t.bytes_out, t.bytes_in,\n"
     "	t.packets_out, t.packets_in, t.dns_us, t.hello_us, t.connect_us, t.first_byte_us, t.duration_us,\n"
-    "	" TIME_TEXT("t.closed_ts") " AS closed_time, e.word AS end, t.community_id, t.up_src, t.up_sport,\n"
-    "	t.up_community_id, t.domain, t.ts\n"
+    "	" TIME_TEXT("t.closed_ts") " AS closed_time, e.word AS end", COLUMNS_CONNECTIONS},
+    {",\n	t.ts\n"
     "	FROM connections t LEFT JOIN sandboxes s ON s.id = t.sandbox_id LEFT JOIN verdicts v ON v.id = t.verdict\n"
     "	LEFT JOIN reasons r ON r.id = t.reason LEFT JOIN name_sources n ON n.id = t.name_source\n"
     "	LEFT JOIN ends e ON e.id = t.end;\n"
@@ -205,12 +110,14 @@ static const char schema_views[] =
     "	CASE t.rcode WHEN 0 THEN 'NOERROR' WHEN 1 THEN 'FORMERR' WHEN 2 THEN 'SERVFAIL' WHEN 3 THEN 'NXDOMAIN'\n"
     "	WHEN 4 THEN 'NOTIMP' WHEN 5 THEN 'REFUSED' ELSE 'RCODE' || t.rcode END AS rcode,\n"
     "	t.ede, t.answers, t.ttl, t.upstream_us, t.leases, t.domain, t.entropy / 100.0 AS entropy, t.rule, t.detail, t.generation, t.count,\n"
-    "	" PROTO_TEXT("t.transport") " AS transport, t.src, t.sport, t.server, t.ts\n"
+    "	" PROTO_TEXT("t.transport") " AS transport, t.src, t.sport, t.server", COLUMNS_DNS},
+    {", t.ts\n"
     "	FROM dns t LEFT JOIN sandboxes s ON s.id = t.sandbox_id LEFT JOIN verdicts v ON v.id = t.verdict\n"
     "	LEFT JOIN reasons r ON r.id = t.reason;\n"
 
     "CREATE VIEW v_events AS SELECT " ID_TEXT " AS id, " TIME_TEXT("t.ts") " AS time, s.name AS sandbox,\n"
-    "	k.word AS event, t.uid, t.detail, t.ts\n"
+    "	k.word AS event, t.uid, t.detail", COLUMNS_EVENTS},
+    {", t.ts\n"
     "	FROM events t LEFT JOIN sandboxes s ON s.id = t.sandbox_id LEFT JOIN event_kinds k ON k.id = t.kind;\n"
 
     "CREATE VIEW v_sandboxes AS SELECT t.id, t.name, t.kind, " TIME_TEXT("t.attached_ts") " AS attached_time,\n"
@@ -241,7 +148,8 @@ static const char schema_views[] =
     "	UNION ALL SELECT time, sandbox, 'dns', verdict, reason, qtype || ' ' || coalesce(qname, '.'), rule, answers, id, ts\n"
     "	FROM v_dns\n"
     "	UNION ALL SELECT time, sandbox, 'event', CAST(NULL AS TEXT), CAST(NULL AS TEXT), event || '',\n"
-    "	CAST(NULL AS TEXT), detail, id, ts FROM v_events;\n";
+    "	CAST(NULL AS TEXT), detail, id, ts FROM v_events;\n", 0},
+};
 /* clang-format on */
 
 int
@@ -310,20 +218,66 @@ schema_exec(sqlite3 *db, const char *sql, const char *what, struct error *err)
 	return schema_error(err, db, what);
 }
 
+/* CREATE TABLE for one of the tables that audit/columns.c has. */
+static void
+schema_append_table(sqlite3_str *sql, const struct columns *table)
+{
+	const struct column *last = NULL;
+
+	sqlite3_str_appendf(sql, "CREATE TABLE %s (", table->name);
+	for (size_t i = 0; i < table->count; i++) {
+		const struct column *column = &table->columns[i];
+		const char *note = last == NULL ? table->note : last->note;
+
+		if (column->type == NULL)
+			continue;
+		sqlite3_str_appendf(sql, "%s%s%s\n\t%s %s", last == NULL ? "" : ",", note == NULL ? "" : " -- ",
+		    note == NULL ? "" : note, column->name, column->type);
+		last = column;
+	}
+	sqlite3_str_appendf(
+	    sql, "%s%s\n) STRICT;\n", last->note == NULL ? "" : " -- ", last->note == NULL ? "" : last->note);
+}
+
+/* All statements that make the schema. The caller frees it with sqlite3_free; NULL: no memory. */
+static char *
+schema_sql(sqlite3 *db)
+{
+	sqlite3_str *sql = sqlite3_str_new(db);
+
+	sqlite3_str_appendall(sql, schema_other_tables);
+	for (unsigned int table = 1; table < COLUMNS_TABLE_MAX; table++)
+		schema_append_table(sql, columns_of(table));
+	sqlite3_str_appendall(sql, schema_indexes);
+	for (size_t i = 0; i < sizeof(schema_views) / sizeof(schema_views[0]); i++) {
+		const struct columns *more = columns_of(schema_views[i].columns);
+
+		sqlite3_str_appendall(sql, schema_views[i].sql);
+		for (size_t n = 0; more != NULL && n < more->count; n++)
+			if (more->columns[n].in_view)
+				sqlite3_str_appendf(sql, ", t.%s", more->columns[n].name);
+	}
+	return sqlite3_str_finish(sql);
+}
+
 int
 schema_create(sqlite3 *db, struct error *err)
 {
 	static const char what[] = "cannot make the audit database's tables";
-	char pragmas[128];
+	char pragmas[128], *sql = schema_sql(db);
+	int rc;
 
+	if (sql == NULL)
+		return schema_error(err, NULL, what);
 	/* The version is set in the transaction that makes the tables: a file is ours entirely or empty. */
 	snprintf(pragmas, sizeof(pragmas), "PRAGMA application_id = %d; PRAGMA user_version = %d;",
 	    SCHEMA_APPLICATION_ID, SCHEMA_VERSION);
-	if (schema_exec(db, "BEGIN IMMEDIATE", what, err) < 0 || schema_exec(db, schema_tables, what, err) < 0 ||
-	    schema_exec(db, schema_indexes, what, err) < 0 || schema_exec(db, schema_views, what, err) < 0 ||
-	    schema_exec(db, pragmas, what, err) < 0)
-		return -1;
-	if (schema_exec(db,
+	rc = schema_exec(db, "BEGIN IMMEDIATE", what, err);
+	if (rc == 0)
+		rc = schema_exec(db, sql, what, err);
+	sqlite3_free(sql);
+	if (rc < 0 || schema_exec(db, pragmas, what, err) < 0 ||
+	    schema_exec(db,
 		"INSERT INTO meta VALUES ('created_us', CAST(unixepoch() AS INTEGER) * 1000000),"
 		"('version', '" POSTERN_VERSION "'), ('log_id', lower(hex(randomblob(16)))), ('pruned_through', 0), "
 		"('probe', NULL)",

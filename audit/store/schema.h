@@ -15,23 +15,6 @@
 /* PRAGMA user_version. */
 #define SCHEMA_VERSION 1
 
-/* Columns of the tables whose rows are chained, in the order in which a row's digest takes them (audit/seal/chain.h). A new
- * schema version appends to them. */
-#define SCHEMA_CONNECTIONS_COLUMNS                                                                                     \
-	"id, seq, sandbox_id, ts, last_ts, count, proto, src, sport, dst, dport, name, name_raw, name_source, "        \
-	"verdict, reason, rule, detail, generation, alpn, flags, end, bytes_out, bytes_in, duration_us, closed_ts, "   \
-	"tls_version, ja4, http_method, country, asn, as_org, dns_us, hello_us, connect_us, first_byte_us, "           \
-	"packets_out, packets_in, community_id, up_src, up_sport, up_community_id, domain"
-#define SCHEMA_DNS_COLUMNS                                                                                             \
-	"id, seq, sandbox_id, ts, count, transport, src, sport, server, qname, qname_raw, qtype, verdict, reason, "    \
-	"rule, detail, generation, rcode, ede, answers, ttl, upstream_us, leases, domain, entropy"
-#define SCHEMA_EVENTS_COLUMNS "id, seq, sandbox_id, ts, kind, uid, detail"
-#define SCHEMA_SANDBOXES_COLUMNS "id, seq, name, kind, attached_ts, detached_ts, uid, detail"
-#define SCHEMA_ACCOUNTS_COLUMNS                                                                                        \
-	"id, seq, sandbox_id, ts, final, connections, connections_allowed, connections_denied, connections_limited, "  \
-	"connections_failed, queries, queries_allowed, queries_denied, queries_limited, queries_failed, packets, "     \
-	"packets_allowed, packets_denied, packets_limited, packets_failed"
-
 enum schema_state {
 	SCHEMA_OURS,   /* ours, of this version */
 	SCHEMA_EMPTY,  /* nothing in it yet */

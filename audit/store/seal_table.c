@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "audit/store/seal_table.h"
 
+#include "audit/columns.h"
 #include "audit/record.h"
 
 #include <string.h>
@@ -96,7 +97,7 @@ seal_table_closes(struct sqlite3 *db, const struct seal *seal, bool *ret_closes)
 				  "AND e.seq = c.seq AND e.kind = 2";
 	struct rows rows;
 
-	_Static_assert(CHAIN_EVENTS == 3 && EVENT_DAEMON_STOP == 2, "the numbers in the statement");
+	_Static_assert(COLUMNS_EVENTS == 3 && EVENT_DAEMON_STOP == 2, "the numbers in the statement");
 	rows_prepare(&rows, db, sql, "", NULL);
 	rows_set_integer(&rows, 1, seal->last_seq);
 	*ret_closes = rows_next(&rows) && seal->n > 0;

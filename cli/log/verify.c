@@ -90,8 +90,8 @@ verify_json(const struct verify_result *result)
 	json_t *rows = json_object(), *faults = json_object(), *seal = json_null(), *json;
 	char when[40], text[24];
 
-	for (unsigned int i = 1; i < CHAIN_TABLE_MAX; i++)
-		json_object_set_new(rows, chain_table_name(i), json_integer((json_int_t)result->rows[i]));
+	for (unsigned int i = 1; i < COLUMNS_TABLE_MAX; i++)
+		json_object_set_new(rows, columns_table_name(i), json_integer((json_int_t)result->rows[i]));
 	for (unsigned int i = 0; i < VERIFY_FAULT_MAX; i++)
 		if (result->faults[i] > 0)
 			json_object_set_new(faults, verify_fault_text((enum verify_fault)i),
@@ -119,7 +119,7 @@ verify_json(const struct verify_result *result)
 	snprintf(text, sizeof(text), "%016" PRIx64, (uint64_t)first->id);
 	if (first->table != 0)
 		json_object_update_new(json_object_get(json, "first"),
-		    json_pack("{s:s, s:s}", "table", chain_table_name(first->table), "id", text));
+		    json_pack("{s:s, s:s}", "table", columns_table_name(first->table), "id", text));
 	return json;
 }
 
@@ -151,7 +151,7 @@ verify_print_faults(const struct verify_result *result)
 
 	printf("FIRST BAD RECORD: ");
 	if (first->table != 0)
-		printf("%s %016" PRIx64 ", number %lld, ", chain_table_name(first->table), (uint64_t)first->id,
+		printf("%s %016" PRIx64 ", number %lld, ", columns_table_name(first->table), (uint64_t)first->id,
 		    (long long)first->seq);
 	printf("%s (%s)\n", first->text, verify_fault_text(first->fault));
 	printf("BROKEN: %" PRIu64 " fault%s: ", result->fault_count, result->fault_count == 1 ? "" : "s");
@@ -174,8 +174,8 @@ verify_print_text(const struct verify_result *result)
 	printf("log        %s, %s\n", result->log_id, given.db);
 	verify_print_seals(result);
 	printf("rows       ");
-	for (unsigned int i = 1; i < CHAIN_TABLE_MAX; i++)
-		printf("%s%" PRIu64 " in %s", i == 1 ? "" : ", ", result->rows[i], chain_table_name(i));
+	for (unsigned int i = 1; i < COLUMNS_TABLE_MAX; i++)
+		printf("%s%" PRIu64 " in %s", i == 1 ? "" : ", ", result->rows[i], columns_table_name(i));
 	printf("\n");
 	if (result->pruned_through > 0)
 		printf("dropped    up to number %lld\n", (long long)result->pruned_through);

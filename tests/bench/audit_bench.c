@@ -4,6 +4,7 @@
  *
  *   audit_bench [DIR]   where the log is made, and removed; default /var/tmp */
 #include "audit/store/store.h"
+#include "audit/columns.h"
 #include "audit/seal/verify.h"
 
 #include "base/clock.h"
@@ -127,7 +128,7 @@ verify_bench(const char *path, const struct seal_signer *signer)
 		fail("the log does not verify: %s", result.first.text);
 	show("verify, a link and half a row", (double)us / (double)result.links, "us", 0);
 	show("  of it processor time", used_us / (double)result.links, "us", VERIFY_US_MAX);
-	show("  rows in a second of it", (double)result.rows[CHAIN_CONNECTIONS] * 1e6 / used_us, "", 0);
+	show("  rows in a second of it", (double)result.rows[COLUMNS_CONNECTIONS] * 1e6 / used_us, "", 0);
 	show("  seals", (double)result.seals, "", 0);
 }
 

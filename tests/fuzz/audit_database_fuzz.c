@@ -7,6 +7,7 @@
  * the row and the column; a value's type, its length and its bytes. Values are of any type, whatever the column's: a
  * file can be written without SQLite. */
 #include "audit/seal/chain.h"
+#include "audit/columns.h"
 #include "audit/query/open.h"
 #include "audit/show/render.h"
 #include "audit/show/report.h"
@@ -48,11 +49,11 @@ static struct {
 	uint64_t print; /* of its rows */
 	struct seal_signer signer;
 	struct verify_note note; /* its newest seal */
-	char columns[CHAIN_TABLE_MAX + 4][64][32];
-	size_t column_count[CHAIN_TABLE_MAX + 4];
+	char columns[COLUMNS_TABLE_MAX + 4][64][32];
+	size_t column_count[COLUMNS_TABLE_MAX + 4];
 } log_file;
 
-/* All that verify reads; the first ones are enum chain_table. */
+/* All that verify reads; the first ones are enum columns_table. */
 static const char *const tables[] = {
     NULL, "connections", "dns", "events", "sandboxes", "balances", "chain", "seals", "seal_keys", "meta"};
 #define TABLES (sizeof(tables) / sizeof(tables[0]))
@@ -244,14 +245,14 @@ static uint64_t
 print_rows(sqlite3 *db)
 {
 	uint64_t print = 14695981039346656037u;
-	char sql[2048];
+	char list[COLUMNS_TEXT_MAX], sql[2048];
 
-	for (unsigned int table = 1; table < CHAIN_TABLE_MAX; table++) {
+	for (unsigned int table = 1; table < COLUMNS_TABLE_MAX; table++) {
 		sqlite3_stmt *stmt;
 		int rc;
 
-		snprintf(sql, sizeof(sql), "SELECT %s FROM %s NOT INDEXED ORDER BY id", chain_table_columns(table),
-		    chain_table_name(table));
+		snprintf(sql, sizeof(sql), "SELECT %s FROM %s NOT INDEXED ORDER BY id", columns_chained(table, list),
+		    columns_table_name(table));
 		must(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) == SQLITE_OK);
 		while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
 			for (int i = 0; i < sqlite3_column_count(stmt); i++) {

@@ -5,6 +5,7 @@
  * The input is a list of records: the kind, how its length differs from the right one, and patches to an honest record:
  * where, how many bytes, the bytes. */
 #include "audit/store/insert.h"
+#include "audit/columns.h"
 #include "audit/store/schema.h"
 #include "base/reader.h"
 #include "tests/fuzz/audit_fuzz.h"
@@ -25,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 static sqlite3 *db;
 static struct insert insert;
 /* All rows of a table, and the link with a number that is about a row; nothing that is no JSON. */
-static sqlite3_stmt *all_rows[CHAIN_TABLE_MAX], *link_about, *no_json;
+static sqlite3_stmt *all_rows[COLUMNS_TABLE_MAX], *link_about, *no_json;
 
 static sqlite3_stmt *
 prepare(const char *sql)
@@ -40,14 +41,15 @@ int
 LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	static const struct insert_state nothing = {.seq = 0};
-	char sql[2048];
+	char list[COLUMNS_TEXT_MAX], sql[2048];
 	struct error err;
 
 	(void)argc, (void)argv;
 	must(sqlite3_open(":memory:", &db) == SQLITE_OK && schema_create(db, &err) == 0 &&
 	    schema_fill_words(db, &err) == 0 && insert_prepare(&insert, db, &nothing) == SQLITE_OK);
-	for (unsigned int table = 1; table < CHAIN_TABLE_MAX; table++) {
-		snprintf(sql, sizeof(sql), "SELECT %s FROM %s", chain_table_columns(table), chain_table_name(table));
+	for (unsigned int table = 1; table < COLUMNS_TABLE_MAX; table++) {
+		snprintf(
+		    sql, sizeof(sql), "SELECT %s FROM %s", columns_chained(table, list), columns_table_name(table));
 		all_rows[table] = prepare(sql);
 	}
 	link_about = prepare("SELECT digest FROM chain WHERE seq = ?1 AND tbl = ?2 AND id = ?3");
@@ -230,7 +232,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	must(sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) == SQLITE_OK);
 	for (int i = 0; i < RECORDS_MAX && reader_left(&r) > 0; i++)
 		take_record(&r);
-	for (unsigned int table = 1; table < CHAIN_TABLE_MAX; table++)
+	for (unsigned int table = 1; table < COLUMNS_TABLE_MAX; table++)
 		expect_rows(table);
 	must(sqlite3_step(no_json) == SQLITE_DONE && sqlite3_reset(no_json) == SQLITE_OK);
 	must(sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL) == SQLITE_OK);

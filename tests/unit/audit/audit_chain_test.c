@@ -2,6 +2,7 @@
 /* The chain, against figures that another program made from the description in postern-audit(5); and what the writer
  * links. */
 #include "audit/seal/chain.h"
+#include "audit/columns.h"
 
 #include "audit/store/schema.h"
 #include "audit_fixture.h"
@@ -19,7 +20,7 @@ hex(const uint8_t digest[CHAIN_DIGEST])
 static void
 test_heads(void **state)
 {
-	struct chain_link link = {.seq = 1, .table = CHAIN_EVENTS, .id = -2};
+	struct chain_link link = {.seq = 1, .table = COLUMNS_EVENTS, .id = -2};
 	struct chain *chain = chain_new();
 	uint8_t head[CHAIN_DIGEST];
 
@@ -83,20 +84,21 @@ static void
 test_all_columns_of_each_table_are_in_the_digest(void **state)
 {
 	struct store *store = fixture_open(NULL);
+	char list[COLUMNS_TEXT_MAX];
 
 	(void)state;
-	for (unsigned int table = 1; table < CHAIN_TABLE_MAX; table++) {
+	for (unsigned int table = 1; table < COLUMNS_TABLE_MAX; table++) {
 		char sql[256];
 		int64_t columns = 1;
 
-		for (const char *c = chain_table_columns(table); *c != '\0'; c++)
+		for (const char *c = columns_chained(table, list); *c != '\0'; c++)
 			columns += *c == ',';
-		snprintf(sql, sizeof(sql), "SELECT count(*) FROM pragma_table_info('%s')", chain_table_name(table));
+		snprintf(sql, sizeof(sql), "SELECT count(*) FROM pragma_table_info('%s')", columns_table_name(table));
 		assert_int_equal(fixture_integer(sql), columns);
 	}
-	assert_null(chain_table_name(0));
-	assert_null(chain_table_name(CHAIN_TABLE_MAX));
-	assert_null(chain_table_columns(CHAIN_TABLE_MAX));
+	assert_null(columns_table_name(0));
+	assert_null(columns_table_name(COLUMNS_TABLE_MAX));
+	assert_null(columns_chained(COLUMNS_TABLE_MAX, list));
 	store_close(store);
 }
 

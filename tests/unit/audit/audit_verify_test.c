@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* verify: a whole log passes; each way of tampering is found, in each table, and the first bad record named. */
 #include "audit/seal/verify.h"
+#include "audit/columns.h"
 
 #include "audit/store/seal_table.h"
 #include "audit/store/store_seal.h"
@@ -127,7 +128,7 @@ static void
 verify_ok(const struct verify_result *result)
 {
 	if (result->fault_count > 0)
-		fail_msg("%s %lld: %s (%s)", chain_table_name(result->first.table), (long long)result->first.seq,
+		fail_msg("%s %lld: %s (%s)", columns_table_name(result->first.table), (long long)result->first.seq,
 		    result->first.text, verify_fault_text(result->first.fault));
 }
 
@@ -159,7 +160,7 @@ forge_link(int64_t seq)
 	struct chain *chain = chain_new();
 	uint8_t digest[CHAIN_DIGEST];
 	sqlite3_stmt *stmt;
-	char sql[1024];
+	char list[COLUMNS_TEXT_MAX], sql[COLUMNS_TEXT_MAX + 128];
 	unsigned int table;
 
 	assert_int_equal(sqlite3_prepare_v2(db, "SELECT tbl FROM chain WHERE seq = ?", -1, &stmt, NULL), SQLITE_OK);
@@ -168,7 +169,7 @@ forge_link(int64_t seq)
 	table = (unsigned int)sqlite3_column_int(stmt, 0);
 	sqlite3_finalize(stmt);
 	snprintf(sql, sizeof(sql), "SELECT %s FROM %s WHERE id = (SELECT id FROM chain WHERE seq = %lld)",
-	    chain_table_columns(table), chain_table_name(table), (long long)seq);
+	    columns_chained(table, list), columns_table_name(table), (long long)seq);
 	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
 	assert_int_equal(chain_digest(chain, &(struct rows){.stmt = stmt}, digest), SQLITE_OK);
@@ -209,11 +210,11 @@ test_a_whole_log_passes(void **state)
 	assert_int_equal(result.newest.n, 2);
 	assert_int_equal(result.links, SEQ_TAIL);
 	assert_int_equal(result.unsealed, 1);
-	assert_int_equal(result.rows[CHAIN_CONNECTIONS], 3);
-	assert_int_equal(result.rows[CHAIN_DNS], 2);
-	assert_int_equal(result.rows[CHAIN_EVENTS], 2);
-	assert_int_equal(result.rows[CHAIN_SANDBOXES], 1);
-	assert_int_equal(result.rows[CHAIN_ACCOUNTS], 1);
+	assert_int_equal(result.rows[COLUMNS_CONNECTIONS], 3);
+	assert_int_equal(result.rows[COLUMNS_DNS], 2);
+	assert_int_equal(result.rows[COLUMNS_EVENTS], 2);
+	assert_int_equal(result.rows[COLUMNS_SANDBOXES], 1);
+	assert_int_equal(result.rows[COLUMNS_ACCOUNTS], 1);
 	assert_int_equal(result.accounts, 1);
 }
 
@@ -252,15 +253,15 @@ static void
 test_a_changed_row_is_named(void **state)
 {
 	static const struct tampering cases[] = {
-	    {"UPDATE connections SET name = 'evil.example' WHERE seq = 6", CHAIN_CONNECTIONS, SEQ_FLOW_2},
-	    {"UPDATE connections SET bytes_out = 0 WHERE seq = 7", CHAIN_CONNECTIONS, SEQ_CLOSE},
-	    {"UPDATE connections SET sandbox_id = 5 WHERE seq = 9", CHAIN_CONNECTIONS, SEQ_FLOW_3},
-	    {"UPDATE dns SET qname = NULL, qname_raw = CAST('a.example' AS BLOB) WHERE seq = 3", CHAIN_DNS, SEQ_DNS},
-	    {"UPDATE events SET uid = NULL WHERE seq = 4", CHAIN_EVENTS, SEQ_EVENT},
-	    {"UPDATE events SET detail = '{\"text\":\"z\"}' WHERE seq = 10", CHAIN_EVENTS, SEQ_TAIL},
-	    {"UPDATE sandboxes SET name = 'task2'", CHAIN_SANDBOXES, SEQ_SANDBOX},
-	    {"UPDATE accounts SET connections = 1", CHAIN_ACCOUNTS, SEQ_ACCOUNT},
-	    {"UPDATE accounts SET seq = 5, final = 1", CHAIN_ACCOUNTS, SEQ_ACCOUNT},
+	    {"UPDATE connections SET name = 'evil.example' WHERE seq = 6", COLUMNS_CONNECTIONS, SEQ_FLOW_2},
+	    {"UPDATE connections SET bytes_out = 0 WHERE seq = 7", COLUMNS_CONNECTIONS, SEQ_CLOSE},
+	    {"UPDATE connections SET sandbox_id = 5 WHERE seq = 9", COLUMNS_CONNECTIONS, SEQ_FLOW_3},
+	    {"UPDATE dns SET qname = NULL, qname_raw = CAST('a.example' AS BLOB) WHERE seq = 3", COLUMNS_DNS, SEQ_DNS},
+	    {"UPDATE events SET uid = NULL WHERE seq = 4", COLUMNS_EVENTS, SEQ_EVENT},
+	    {"UPDATE events SET detail = '{\"text\":\"z\"}' WHERE seq = 10", COLUMNS_EVENTS, SEQ_TAIL},
+	    {"UPDATE sandboxes SET name = 'task2'", COLUMNS_SANDBOXES, SEQ_SANDBOX},
+	    {"UPDATE accounts SET connections = 1", COLUMNS_ACCOUNTS, SEQ_ACCOUNT},
+	    {"UPDATE accounts SET seq = 5, final = 1", COLUMNS_ACCOUNTS, SEQ_ACCOUNT},
 	};
 
 	(void)state;
@@ -271,13 +272,13 @@ static void
 test_a_removed_row_is_named(void **state)
 {
 	static const struct tampering cases[] = {
-	    {"DELETE FROM connections WHERE seq = 6", CHAIN_CONNECTIONS, SEQ_FLOW_2},
-	    {"DELETE FROM connections WHERE seq = 7", CHAIN_CONNECTIONS,
+	    {"DELETE FROM connections WHERE seq = 6", COLUMNS_CONNECTIONS, SEQ_FLOW_2},
+	    {"DELETE FROM connections WHERE seq = 7", COLUMNS_CONNECTIONS,
 		SEQ_FLOW}, /* its first link is the first bad */
-	    {"DELETE FROM dns WHERE seq = 8", CHAIN_DNS, SEQ_DNS_2},
-	    {"DELETE FROM events", CHAIN_EVENTS, SEQ_EVENT},
-	    {"DELETE FROM sandboxes", CHAIN_SANDBOXES, SEQ_SANDBOX},
-	    {"DELETE FROM accounts", CHAIN_ACCOUNTS, SEQ_ACCOUNT},
+	    {"DELETE FROM dns WHERE seq = 8", COLUMNS_DNS, SEQ_DNS_2},
+	    {"DELETE FROM events", COLUMNS_EVENTS, SEQ_EVENT},
+	    {"DELETE FROM sandboxes", COLUMNS_SANDBOXES, SEQ_SANDBOX},
+	    {"DELETE FROM accounts", COLUMNS_ACCOUNTS, SEQ_ACCOUNT},
 	};
 
 	(void)state;
@@ -294,17 +295,17 @@ test_an_inserted_row_is_named(void **state)
 		int64_t seq;
 	} cases[] = {
 	    {"INSERT INTO dns SELECT * FROM dns WHERE 0; INSERT INTO events VALUES (99, 50, 0, 1, 14, NULL, '{}')",
-		VERIFY_INSERTED, CHAIN_EVENTS, 50},
-	    {"INSERT INTO events VALUES (-9223372036854775808, 0, 0, 1, 14, NULL, '{}')", VERIFY_INSERTED, CHAIN_EVENTS,
-		0},
-	    {"INSERT INTO events VALUES (9223372036854775807, 4, 0, 1, 14, NULL, '{}')", VERIFY_REORDERED, CHAIN_EVENTS,
-		4},
+		VERIFY_INSERTED, COLUMNS_EVENTS, 50},
+	    {"INSERT INTO events VALUES (-9223372036854775808, 0, 0, 1, 14, NULL, '{}')", VERIFY_INSERTED,
+		COLUMNS_EVENTS, 0},
+	    {"INSERT INTO events VALUES (9223372036854775807, 4, 0, 1, 14, NULL, '{}')", VERIFY_REORDERED,
+		COLUMNS_EVENTS, 4},
 	    /* With a link of its own, where nobody walks. */
 	    {"INSERT INTO events VALUES (99, -5, 0, 1, 14, NULL, '{}'); INSERT INTO chain VALUES (-5, 3, 99, "
 	     "zeroblob(32))",
-		VERIFY_INSERTED, CHAIN_EVENTS, -5},
-	    {"INSERT INTO sandboxes VALUES (1, 11, 'x', 'tap', 1, NULL, NULL, NULL)", VERIFY_INSERTED, CHAIN_SANDBOXES,
-		11},
+		VERIFY_INSERTED, COLUMNS_EVENTS, -5},
+	    {"INSERT INTO sandboxes VALUES (1, 11, 'x', 'tap', 1, NULL, NULL, NULL)", VERIFY_INSERTED,
+		COLUMNS_SANDBOXES, 11},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -394,7 +395,7 @@ test_a_row_that_no_index_has_is_named(void **state)
 	    "PRAGMA writable_schema = ON; INSERT INTO sqlite_schema SELECT 'index', 'events_seq', 'events', rootpage,"
 	    "'CREATE INDEX events_seq ON events (seq)' FROM sqlite_schema WHERE name = 'accounts_seq'");
 	/* Whose entries the index has instead, the rows before it are not among. */
-	verify_finds(VERIFY_CHANGED, CHAIN_EVENTS, SEQ_EVENT);
+	verify_finds(VERIFY_CHANGED, COLUMNS_EVENTS, SEQ_EVENT);
 	assert_int_equal(verify_now().faults[VERIFY_INSERTED], 1);
 }
 
@@ -407,10 +408,10 @@ static void
 test_a_row_that_is_hidden_from_an_index_is_named(void **state)
 {
 	static const struct tampering cases[] = {
-	    {HIDE_FROM("connections_ts", "connections (ts)"), CHAIN_CONNECTIONS, SEQ_FLOW_3},
-	    {HIDE_FROM("connections_sandbox", "connections (sandbox_id, ts)"), CHAIN_CONNECTIONS, SEQ_FLOW_3},
-	    {HIDE_FROM("connections_dst", "connections (dst, ts)"), CHAIN_CONNECTIONS, SEQ_FLOW_3},
-	    {HIDE_FROM("connections_seq", "connections (seq)"), CHAIN_CONNECTIONS, SEQ_FLOW_3},
+	    {HIDE_FROM("connections_ts", "connections (ts)"), COLUMNS_CONNECTIONS, SEQ_FLOW_3},
+	    {HIDE_FROM("connections_sandbox", "connections (sandbox_id, ts)"), COLUMNS_CONNECTIONS, SEQ_FLOW_3},
+	    {HIDE_FROM("connections_dst", "connections (dst, ts)"), COLUMNS_CONNECTIONS, SEQ_FLOW_3},
+	    {HIDE_FROM("connections_seq", "connections (seq)"), COLUMNS_CONNECTIONS, SEQ_FLOW_3},
 	};
 
 	(void)state;
@@ -452,7 +453,7 @@ test_a_schema_that_is_not_postern_s_is_told(void **state)
 			fail_msg("%s: %s", cases[i].sql, result.first.text);
 		/* A record says more. */
 		tamper("UPDATE connections SET name = 'evil.example' WHERE seq = 6");
-		verify_finds(VERIFY_CHANGED, CHAIN_CONNECTIONS, SEQ_FLOW_2);
+		verify_finds(VERIFY_CHANGED, COLUMNS_CONNECTIONS, SEQ_FLOW_2);
 		fixture_shell("rm -f \"$DB\"*");
 	}
 }
@@ -463,7 +464,7 @@ test_numbers_that_were_exchanged(void **state)
 	(void)state;
 	verify_make();
 	tamper("UPDATE events SET seq = 14 - seq");
-	verify_finds(VERIFY_REORDERED, CHAIN_EVENTS, SEQ_EVENT);
+	verify_finds(VERIFY_REORDERED, COLUMNS_EVENTS, SEQ_EVENT);
 }
 
 static void
@@ -474,7 +475,7 @@ test_a_row_that_was_put_back(void **state)
 	/* As it was when it was opened. */
 	tamper("UPDATE connections SET seq = 2, end = 0, closed_ts = NULL, bytes_out = NULL, bytes_in = NULL, "
 	       "packets_out = NULL, packets_in = NULL, duration_us = NULL WHERE seq = 7");
-	verify_finds(VERIFY_ROLLED_BACK, CHAIN_CONNECTIONS, SEQ_CLOSE);
+	verify_finds(VERIFY_ROLLED_BACK, COLUMNS_CONNECTIONS, SEQ_CLOSE);
 }
 
 /* Whoever computes the digests anew is found by the sealed head. */
@@ -493,7 +494,7 @@ test_digests_that_were_computed_anew(void **state)
 	assert_int_equal(result.fault_count, 1);
 	/* A record that is named in the same segment tells more. */
 	tamper("UPDATE dns SET rcode = 3 WHERE seq = 8");
-	verify_finds(VERIFY_CHANGED, CHAIN_DNS, SEQ_DNS_2);
+	verify_finds(VERIFY_CHANGED, COLUMNS_DNS, SEQ_DNS_2);
 }
 
 /* Also when its link goes with it. */
@@ -507,7 +508,7 @@ test_a_removed_link(void **state)
 	fixture_shell("rm -f \"$DB\"*");
 	verify_make();
 	tamper("DELETE FROM chain WHERE seq = 4");
-	verify_finds(VERIFY_INSERTED, CHAIN_EVENTS, SEQ_EVENT);
+	verify_finds(VERIFY_INSERTED, COLUMNS_EVENTS, SEQ_EVENT);
 }
 
 static void
@@ -882,15 +883,15 @@ test_a_pruned_log_passes(void **state)
 	assert_int_equal(result.notes_matched, 2);
 	/* And is as good a witness for the rest. */
 	tamper("UPDATE connections SET name = 'evil.example' WHERE seq = 9");
-	verify_finds(VERIFY_CHANGED, CHAIN_CONNECTIONS, SEQ_FLOW_3);
+	verify_finds(VERIFY_CHANGED, COLUMNS_CONNECTIONS, SEQ_FLOW_3);
 	forge_link(SEQ_FLOW_3);
 	verify_finds(VERIFY_REWRITTEN, 0, SEQ_SEALED + 1);
 	/* A row that was put where all are dropped. */
 	tamper("INSERT INTO events VALUES (99, 4, 0, 1, 14, NULL, '{}')");
-	verify_finds(VERIFY_INSERTED, CHAIN_EVENTS, 4);
+	verify_finds(VERIFY_INSERTED, COLUMNS_EVENTS, 4);
 	/* Also with a link beside it. */
 	tamper("INSERT INTO chain VALUES (4, 3, 99, zeroblob(32))");
-	verify_finds(VERIFY_INSERTED, CHAIN_EVENTS, 4);
+	verify_finds(VERIFY_INSERTED, COLUMNS_EVENTS, 4);
 }
 
 static void
@@ -1066,7 +1067,7 @@ test_accounts_that_do_not_add_up(void **state)
 	fixture_commit(store);
 	result = verify_now();
 	assert_int_equal(result.first.fault, VERIFY_ACCOUNT);
-	assert_int_equal(result.first.table, CHAIN_ACCOUNTS);
+	assert_int_equal(result.first.table, COLUMNS_ACCOUNTS);
 	assert_int_equal(result.accounts, 0);
 	/* The one that was missing. */
 	verify_add(store, fixture_flow(4, "a.example"));
@@ -1214,7 +1215,7 @@ test_a_long_log_that_is_still_written(void **state)
 	assert_int_equal(result.links, 5000);
 	assert_true(result.seals >= 5);
 	tamper("DELETE FROM connections WHERE seq = 3000");
-	verify_finds(VERIFY_REMOVED, CHAIN_CONNECTIONS, 3000);
+	verify_finds(VERIFY_REMOVED, COLUMNS_CONNECTIONS, 3000);
 	store_close(store);
 }
 
