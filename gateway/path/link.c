@@ -20,12 +20,9 @@ link_request_send(struct link *link, struct link_request *request, uint16_t type
 		return rc;
 	request->tag = ++link->next_tag;
 	request->answer_type = msg_answer_type(type);
-	request->next = NULL;
-	if (link->requests_tail != NULL)
-		link->requests_tail->next = request;
-	else
-		link->requests = request;
-	link->requests_tail = request;
+	if (link->requests.tqh_last == NULL)
+		TAILQ_INIT(&link->requests);
+	TAILQ_INSERT_TAIL(&link->requests, request, next);
 	link->request_count++;
 	return 0;
 }
@@ -84,46 +81,31 @@ link_counters(struct link *link, struct link_request *request, int64_t sandbox)
 	return link_request_send(link, request, MSG_COUNTERS, &body, sizeof(body));
 }
 
-/* Takes a request off the list. False: it was not on it. */
-static bool
-link_unlink(struct link *link, struct link_request *request)
-{
-	struct link_request *before = NULL;
-
-	for (struct link_request **at = &link->requests; *at != NULL; before = *at, at = &(*at)->next) {
-		if (*at != request)
-			continue;
-		*at = request->next;
-		if (link->requests_tail == request)
-			link->requests_tail = before;
-		request->tag = 0;
-		link->request_count--;
-		return true;
-	}
-	return false;
-}
-
 void
 link_cancel(struct link *link, struct link_request *request)
 {
-	if (request->tag != 0)
-		link_unlink(link, request);
+	if (request->tag == 0)
+		return;
+	TAILQ_REMOVE(&link->requests, request, next);
+	request->tag = 0;
+	link->request_count--;
 }
 
 bool
 link_answer(struct link *link, const struct ipc_message *message)
 {
-	struct link_request *request = link->requests;
+	struct link_request *request;
 	const struct msg_result *result = message->body; /* every answer begins with one */
 	int status;
 
-	while (request != NULL && request->tag != message->header.tag)
-		request = request->next;
+	TAILQ_FOREACH(request, &link->requests, next)
+	if (request->tag == message->header.tag)
+		break;
 	if (request == NULL)
 		return true; /* cancelled meanwhile */
 	if (message->header.type != request->answer_type)
 		return false;
-	link_unlink(link, request);
+	link_cancel(link, request);
 	status = result->code == ERROR_NONE ? 0 : result->code == ERROR_LIMIT ? -ENOSPC : -EIO;
 	request->handler(request, status, message->body);
 	return true;

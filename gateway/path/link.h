@@ -8,12 +8,13 @@
 #include "gateway/shared/msg.h"
 
 #include <stdint.h>
+#include <sys/queue.h>
 
 /* Requests under way; beyond it new ones are refused at once (-ENOBUFS). */
 #define LINK_REQUESTS_MAX 4096
 
 struct link_request {
-	struct link_request *next;
+	TAILQ_ENTRY(link_request) next;
 	uint64_t tag;         /* 0: not under way */
 	uint16_t answer_type; /* enum msg_type */
 	/* status 0 or -errno-like; body is the answer's (struct msg_result or msg_counters), NULL when the link
@@ -24,7 +25,7 @@ struct link_request {
 struct link {
 	struct ipc ipc;
 	uint64_t next_tag;
-	struct link_request *requests, *requests_tail; /* oldest first: answers come in order */
+	TAILQ_HEAD(, link_request) requests; /* oldest first: answers come in order; made by the first one */
 	size_t request_count;
 };
 

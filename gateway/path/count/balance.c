@@ -20,9 +20,9 @@ balance_queue_arm(struct balance_queue *queue)
 {
 	int64_t ms;
 
-	if (queue->head == NULL || loop_timer_armed(&queue->timer))
+	if (TAILQ_EMPTY(&queue->waiting) || loop_timer_armed(&queue->timer))
 		return;
-	ms = queue->head->due_ms - clock_mono_ms();
+	ms = TAILQ_FIRST(&queue->waiting)->due_ms - clock_mono_ms();
 	/* Without memory for it, by the next change. */
 	(void)loop_timer_set(queue->loop, &queue->timer, ms > BALANCE_STEP_MS ? ms : BALANCE_STEP_MS);
 }
@@ -31,18 +31,11 @@ balance_queue_arm(struct balance_queue *queue)
 static void
 balance_enqueue(struct balance *balance)
 {
-	struct balance_queue *queue = balance->queue;
-
 	if (balance->queued)
 		return;
 	balance->queued = true;
-	balance->next = NULL;
 	balance->due_ms = clock_mono_ms() + BALANCE_SEND_MS;
-	if (queue->tail != NULL)
-		queue->tail->next = balance;
-	else
-		queue->head = balance;
-	queue->tail = balance;
+	TAILQ_INSERT_TAIL(&balance->queue->waiting, balance, next);
 }
 
 /* The counts have changed: they are to be sent. */
@@ -57,16 +50,8 @@ balance_touch(struct balance *balance)
 static void
 balance_unqueue(struct balance *balance)
 {
-	struct balance_queue *queue = balance->queue;
-	struct balance *before = NULL, **at = &queue->head;
-
-	if (!balance->queued)
-		return;
-	for (; *at != balance; at = &(*at)->next)
-		before = *at;
-	*at = balance->next;
-	if (queue->tail == balance)
-		queue->tail = before;
+	if (balance->queued)
+		TAILQ_REMOVE(&balance->queue->waiting, balance, next);
 	balance->queued = false;
 }
 
@@ -92,10 +77,11 @@ balance_timer_handler(struct loop_timer *timer)
 {
 	struct balance_queue *queue = loop_owner(timer, struct balance_queue, timer);
 	int64_t now_ms = clock_mono_ms();
+	struct balance *balance;
 
-	for (int i = 0; i < BALANCE_BATCH_MAX && queue->head != NULL && queue->head->due_ms <= now_ms; i++) {
-		struct balance *balance = queue->head;
-
+	for (int i = 0; i < BALANCE_BATCH_MAX && (balance = TAILQ_FIRST(&queue->waiting)) != NULL; i++) {
+		if (balance->due_ms > now_ms)
+			break;
 		balance_unqueue(balance);
 		if (!recorder_ready(balance->recorder) || balance_tell(balance, false) < 0)
 			balance_enqueue(balance);
@@ -111,6 +97,8 @@ balance_attach(struct sandbox *sandbox)
 	if (balance == NULL)
 		return -ENOMEM;
 	balance->queue = &sandbox->gateway->balances;
+	if (balance->queue->loop == NULL)
+		TAILQ_INIT(&balance->queue->waiting);
 	balance->queue->loop = sandbox->gateway->loop;
 	balance->queue->timer.handler = balance_timer_handler;
 	balance->recorder = &sandbox->gateway->recorder;

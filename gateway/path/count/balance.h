@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 /* A changed balance is sent within this time. */
 #define BALANCE_SEND_MS 10000
@@ -27,7 +28,7 @@ struct sandbox;
  * sandboxes that are gone too. Zeroed at the start; of a struct gateway. */
 struct balance_queue {
 	struct loop *loop;
-	struct balance *head, *tail;
+	TAILQ_HEAD(, balance) waiting; /* the longest waiting first; made by the first balance */
 	struct loop_timer timer;
 	uint64_t recorded[RECORD_ATTEMPT_MAX][VERDICT_MAX]; /* as struct record_account says */
 	uint64_t open;                                      /* connections among them that have no close yet */
@@ -36,7 +37,7 @@ struct balance_queue {
 struct balance {
 	struct balance_queue *queue;
 	struct recorder *recorder;
-	struct balance *next; /* in queue */
+	TAILQ_ENTRY(balance) next; /* in queue */
 	bool queued;
 	int64_t due_ms; /* clock_mono_ms: when it is to be sent */
 	unsigned int holders;

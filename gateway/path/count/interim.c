@@ -4,25 +4,12 @@
 #include "base/clock.h"
 #include "gateway/path/gateway.h"
 
-/* Takes an entry out of the queue. */
-static void
-interim_unlink(struct interim_queue *queue, struct interim *interim)
-{
-	*(interim->previous == NULL ? &queue->first : &interim->previous->next) = interim->next;
-	*(interim->next == NULL ? &queue->last : &interim->next->previous) = interim->previous;
-	interim->next = interim->previous = NULL;
-	interim->queued = false;
-}
-
 /* Puts an entry at the queue's end, due after one interval. */
 static void
 interim_append(struct interim_queue *queue, struct interim *interim)
 {
 	interim->due_ms = clock_mono_ms() + (queue->every_ms == 0 ? INTERIM_MS : queue->every_ms);
-	interim->previous = queue->last;
-	interim->next = NULL;
-	*(queue->last == NULL ? &queue->first : &queue->last->next) = interim;
-	queue->last = interim;
+	TAILQ_INSERT_TAIL(&queue->open, interim, next);
 	interim->queued = true;
 }
 
@@ -32,9 +19,9 @@ interim_wait(struct interim_queue *queue, int64_t least_ms)
 {
 	int64_t left_ms;
 
-	if (queue->first == NULL)
+	if (TAILQ_EMPTY(&queue->open))
 		return;
-	left_ms = queue->first->due_ms - clock_mono_ms();
+	left_ms = TAILQ_FIRST(&queue->open)->due_ms - clock_mono_ms();
 	(void)loop_timer_set(queue->gateway->loop, &queue->timer, left_ms > least_ms ? left_ms : least_ms);
 }
 
@@ -46,19 +33,23 @@ interim_timer_handler(struct loop_timer *timer)
 	const struct recorder *recorder = &queue->gateway->recorder;
 	int64_t now_ms = clock_mono_ms();
 
-	for (int i = 0; i < INTERIM_BATCH && queue->first != NULL && queue->first->due_ms <= now_ms; i++) {
-		struct interim *interim = queue->first;
-		uint64_t count = interim->count(interim);
+	struct interim *interim;
 
+	for (int i = 0; i < INTERIM_BATCH && (interim = TAILQ_FIRST(&queue->open)) != NULL; i++) {
+		uint64_t count;
+
+		if (interim->due_ms > now_ms)
+			break;
 		if (!recorder_ready(recorder) || recorder->queue_len >= INTERIM_QUEUE_MAX) {
 			interim_wait(queue, INTERIM_RETRY_MS);
 			return;
 		}
+		count = interim->count(interim);
 		if (count != interim->told) {
 			interim->told = count;
 			interim->tell(interim);
 		}
-		interim_unlink(queue, interim);
+		TAILQ_REMOVE(&queue->open, interim, next);
 		interim_append(queue, interim);
 	}
 	interim_wait(queue, INTERIM_STEP_MS);
@@ -71,6 +62,8 @@ interim_add(struct gateway *gateway, struct interim *interim)
 
 	if (interim->queued)
 		return;
+	if (queue->gateway == NULL)
+		TAILQ_INIT(&queue->open);
 	queue->gateway = gateway;
 	queue->timer.handler = interim_timer_handler;
 	interim->told = 0;
@@ -83,5 +76,6 @@ void
 interim_remove(struct gateway *gateway, struct interim *interim)
 {
 	if (interim->queued)
-		interim_unlink(&gateway->interim, interim);
+		TAILQ_REMOVE(&gateway->interim.open, interim, next);
+	interim->queued = false;
 }

@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 /* A record is looked at this long after it was opened, and then at this interval. */
 #define INTERIM_MS 60000
@@ -30,7 +31,7 @@ struct gateway;
 
 /* Embedded in what has an open record; zeroed: in no queue. */
 struct interim {
-	struct interim *next, *previous;
+	TAILQ_ENTRY(interim) next;
 	bool queued;
 	int64_t due_ms; /* clock_mono_ms */
 	uint64_t told;  /* bytes both ways, when last sent */
@@ -41,7 +42,7 @@ struct interim {
 };
 
 struct interim_queue {
-	struct interim *first, *last;
+	TAILQ_HEAD(, interim) open; /* by time; made by the first interim_add */
 	struct loop_timer timer;
 	struct gateway *gateway;
 	int64_t every_ms; /* 0: INTERIM_MS */

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 /* Queries of one sandbox under way; further ones get SERVFAIL, reason limit_rate. */
 #define DNS_QUERIES_MAX 512
@@ -46,9 +47,9 @@ struct dns_server {
 	struct sandbox *sandbox;
 	struct dns_udp udp[2]; /* IPv4, IPv6 */
 	struct dns_listener tcp[2];
-	struct dns_conn *conns;
+	LIST_HEAD(, dns_conn) conns;
 	size_t conn_count;
-	struct dns_query *queries; /* under way */
+	LIST_HEAD(, dns_query) queries; /* under way */
 	size_t query_count;
 	struct dns_budget budget;
 };

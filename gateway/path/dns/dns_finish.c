@@ -197,13 +197,8 @@ dns_finish(struct dns_query *query, enum verdict verdict, enum reason reason, ui
 	query->rcode = rcode;
 	/* Recorded as sent: Extended DNS Errors need EDNS. */
 	query->ede = query->question.has_edns ? ede : DNS_EDE_NONE;
-	for (struct dns_query **at = &server->queries; *at != NULL; at = &(*at)->next) {
-		if (*at != query)
-			continue;
-		*at = query->next;
-		server->query_count--;
-		break;
-	}
+	LIST_REMOVE(query, next);
+	server->query_count--;
 	finish_reply(query);
 	finish_record(query);
 	query->deferred.handler = finish_free_handler;

@@ -175,6 +175,7 @@ static uint32_t
 lease_timeout_s(const struct dns_query *query)
 {
 	uint32_t longest_s = query->lifetime_s + LEASE_GRACE_S;
+	const struct dns_query *other;
 
 	for (size_t i = 0; i < query->addr_count; i++) {
 		uint32_t left_s = lease_left_s(&query->server->sandbox->leases, &query->addrs[i]);
@@ -182,9 +183,9 @@ lease_timeout_s(const struct dns_query *query)
 		longest_s = left_s > longest_s ? left_s : longest_s;
 	}
 	/* Those that are on their way into the table, and may be in the kernel already. */
-	for (const struct dns_query *other = query->server->queries; other != NULL; other = other->next)
-		if (other->state == DNS_QUERY_LEASING && other->lifetime_s + LEASE_GRACE_S > longest_s)
-			longest_s = other->lifetime_s + LEASE_GRACE_S;
+	LIST_FOREACH(other, &query->server->queries, next)
+	if (other->state == DNS_QUERY_LEASING && other->lifetime_s + LEASE_GRACE_S > longest_s)
+		longest_s = other->lifetime_s + LEASE_GRACE_S;
 	return longest_s + LEASE_GRACE_S;
 }
 

@@ -138,8 +138,7 @@ query_new(struct dns_server *server, const struct dns_asker *asker, const struct
 		free(query);
 		return NULL;
 	}
-	query->next = server->queries;
-	server->queries = query;
+	LIST_INSERT_HEAD(&server->queries, query, next);
 	server->query_count++;
 	return query;
 }
@@ -251,17 +250,19 @@ dns_query_refuse_unread(
 void
 dns_query_orphan(struct dns_server *server, const struct dns_conn *conn)
 {
-	for (struct dns_query *query = server->queries; query != NULL; query = query->next)
-		if (query->asker.peer == conn)
-			query->asker.via = NULL;
+	struct dns_query *query;
+
+	LIST_FOREACH(query, &server->queries, next)
+	if (query->asker.peer == conn)
+		query->asker.via = NULL;
 }
 
 void
 dns_query_drop_all(struct dns_server *server)
 {
-	while (server->queries != NULL) {
-		struct dns_query *query = server->queries;
+	struct dns_query *query;
 
+	while ((query = LIST_FIRST(&server->queries)) != NULL) {
 		query->asker.via = NULL;
 		snprintf(query->detail, sizeof(query->detail), "the sandbox was detached");
 		dns_finish(query, VERDICT_FAILED, REASON_REVOKED, DNS_SERVFAIL, DNS_EDE_NONE);

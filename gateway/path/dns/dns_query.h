@@ -30,7 +30,7 @@
 enum dns_query_state { DNS_QUERY_ASKING, DNS_QUERY_LEASING, DNS_QUERY_DONE };
 
 struct dns_query {
-	struct dns_query *next;
+	LIST_ENTRY(dns_query) next;
 	struct dns_server *server;
 	struct dns_asker asker;
 	struct dns_question question;

@@ -38,7 +38,7 @@
 #define DNS_TCP_ACCEPT_PAUSE_MS 100
 
 struct dns_conn {
-	struct dns_conn *next;
+	LIST_ENTRY(dns_conn) next;
 	struct dns_server *server;
 	struct dns_asker asker;    /* the same for all its queries */
 	struct loop_source source; /* fd -1: closed, waits to be freed */
@@ -88,13 +88,8 @@ conn_close(struct dns_conn *conn)
 	dns_query_orphan(server, conn);
 	loop_timer_stop(conn_loop(conn), &conn->idle);
 	close(loop_source_remove(conn_loop(conn), &conn->source));
-	for (struct dns_conn **at = &server->conns; *at != NULL; at = &(*at)->next) {
-		if (*at != conn)
-			continue;
-		*at = conn->next;
-		server->conn_count--;
-		break;
-	}
+	LIST_REMOVE(conn, next);
+	server->conn_count--;
 	conn->deferred.handler = conn_free_deferred;
 	loop_defer(conn_loop(conn), &conn->deferred);
 }
@@ -307,8 +302,7 @@ conn_new(struct dns_server *server, int fd, const struct sockaddr *from)
 		free(conn);
 		return;
 	}
-	conn->next = server->conns;
-	server->conns = conn;
+	LIST_INSERT_HEAD(&server->conns, conn, next);
 	server->conn_count++;
 	if (loop_timer_set(conn_loop(conn), &conn->idle, DNS_TCP_IDLE_MS) < 0)
 		conn_close(conn);
@@ -391,6 +385,6 @@ dns_tcp_stop(struct dns_server *server)
 		if (fd >= 0)
 			close(fd);
 	}
-	while (server->conns != NULL)
-		conn_close(server->conns);
+	while (!LIST_EMPTY(&server->conns))
+		conn_close(LIST_FIRST(&server->conns));
 }

@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/queue.h>
 #include <sys/random.h>
 #include <sys/time.h>
 
@@ -31,7 +32,7 @@ struct dns_channel {
 	struct dns_upstream *upstream;
 	ares_channel ares;
 	struct loop_timer timer;
-	struct dns_upstream_job *jobs;
+	LIST_HEAD(, dns_upstream_job) jobs;
 	size_t job_count;
 	unsigned int served; /* since it was idle */
 	size_t first;        /* resolver that c-ares asks first; see struct dns_upstream */
@@ -58,7 +59,7 @@ struct dns_socket {
 };
 
 struct dns_upstream_job {
-	struct dns_upstream_job *next;
+	LIST_ENTRY(dns_upstream_job) next;
 	struct dns_channel *channel;
 	struct dns_upstream_request *request; /* NULL: cancelled */
 	struct loop_deferred deferred;
@@ -310,12 +311,7 @@ job_unlink(struct dns_upstream_job *job)
 {
 	struct dns_channel *channel = job->channel;
 
-	for (struct dns_upstream_job **at = &channel->jobs; *at != NULL; at = &(*at)->next) {
-		if (*at != job)
-			continue;
-		*at = job->next;
-		break;
-	}
+	LIST_REMOVE(job, next);
 	channel->upstream->job_count--;
 	if (--channel->job_count == 0)
 		channel->served = 0; /* c-ares closes the sockets of a channel without queries */
@@ -374,9 +370,11 @@ channel_choose(struct dns_upstream *upstream)
 static bool
 channel_has_id(const struct dns_channel *channel, uint16_t id)
 {
-	for (const struct dns_upstream_job *job = channel->jobs; job != NULL; job = job->next)
-		if ((uint16_t)(job->query[0] << 8 | job->query[1]) == id)
-			return true;
+	const struct dns_upstream_job *job;
+
+	LIST_FOREACH(job, &channel->jobs, next)
+	if ((uint16_t)(job->query[0] << 8 | job->query[1]) == id)
+		return true;
 	return false;
 }
 
@@ -418,8 +416,7 @@ dns_upstream_send(struct dns_upstream *upstream, struct dns_upstream_request *re
 	job = job_new(channel, request, name, type, !tcp);
 	if (job == NULL)
 		return -ENOMEM;
-	job->next = channel->jobs;
-	channel->jobs = job;
+	LIST_INSERT_HEAD(&channel->jobs, job, next);
 	channel->job_count++;
 	channel->served++;
 	upstream->job_count++;

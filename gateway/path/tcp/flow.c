@@ -80,9 +80,7 @@ flow_end(struct flow *flow, enum end_reason end, enum verdict verdict, enum reas
 	flow_buffer_free(flow);
 	if (flow->mode->end != NULL)
 		flow->mode->end(flow);
-	if (flow->next != NULL)
-		flow->next->link = flow->link;
-	*flow->link = flow->next;
+	LIST_REMOVE(flow, next);
 	flow->list->count--;
 	flow->list = NULL;
 	gateway->flow_count--;
@@ -472,11 +470,7 @@ flow_start(struct flow_list *list, int guest_fd, const struct attempt_ends *ends
 	relay_init(&flow->out);
 	relay_init(&flow->back);
 	flow->list = list;
-	flow->link = &list->first;
-	flow->next = list->first;
-	if (flow->next != NULL)
-		flow->next->link = &flow->next;
-	list->first = flow;
+	LIST_INSERT_HEAD(&list->flows, flow, next);
 	list->count++;
 	gateway->flow_count++;
 	if (loop_source_add(gateway->loop, &flow->guest, mode->head_max == 0 ? 0 : EPOLLIN) < 0 ||

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 
 /* A refused HTTP client gets this long to read its answer, and may send this much more meanwhile. */
@@ -104,7 +105,7 @@ struct flow_said {
 /* The connections of one sandbox. */
 struct flow_list {
 	struct sandbox *sandbox;
-	struct flow *first;
+	LIST_HEAD(, flow) flows;
 	size_t count;
 	size_t buffered; /* bytes of all flows' buffers, each counted beyond FLOW_BUFFER_FIRST */
 	struct attempt_refusals refusals;
@@ -121,8 +122,8 @@ struct flow_segments {
 };
 
 struct flow {
-	struct flow *next, **link; /* in list */
-	struct flow_list *list;    /* NULL once ENDED */
+	LIST_ENTRY(flow) next;
+	struct flow_list *list; /* NULL once ENDED */
 	struct sandbox *sandbox;
 	enum flow_state state;
 	const struct flow_mode *mode;

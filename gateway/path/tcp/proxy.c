@@ -273,8 +273,8 @@ proxy_detach(struct sandbox *sandbox, enum end_reason end)
 		if (listener->fd >= 0)
 			close(listener->fd);
 	}
-	while (proxy->flows.first != NULL)
-		flow_detach(proxy->flows.first, end);
+	while (!LIST_EMPTY(&proxy->flows.flows))
+		flow_detach(LIST_FIRST(&proxy->flows.flows), end);
 	attempt_refusals_close(&proxy->flows.refusals);
 	free(proxy);
 	sandbox->proxy = NULL;
@@ -283,10 +283,10 @@ proxy_detach(struct sandbox *sandbox, enum end_reason end)
 void
 proxy_rejudge(struct sandbox *sandbox, enum reason reason, bool cut, struct msg_policy_done *done)
 {
-	struct flow *flow = sandbox->proxy == NULL ? NULL : sandbox->proxy->flows.first;
+	struct flow *flow = sandbox->proxy == NULL ? NULL : LIST_FIRST(&sandbox->proxy->flows.flows);
 
 	while (flow != NULL) {
-		struct flow *next = flow->next;
+		struct flow *next = LIST_NEXT(flow, next);
 
 		if ((flow->state == FLOW_OPENING || flow->state == FLOW_RELAYING) &&
 		    !judge_still_allows(sandbox, &flow->attempt.ends.dst, IPPROTO_TCP, flow->attempt.ends.dport,
@@ -303,9 +303,12 @@ proxy_rejudge(struct sandbox *sandbox, enum reason reason, bool cut, struct msg_
 void
 proxy_recount(struct sandbox *sandbox)
 {
-	for (const struct flow *flow = sandbox->proxy == NULL ? NULL : sandbox->proxy->flows.first; flow != NULL;
-	     flow = flow->next)
-		quota_recount(sandbox, &flow->attempt.ticket);
+	const struct flow *flow;
+
+	if (sandbox->proxy == NULL)
+		return;
+	LIST_FOREACH(flow, &sandbox->proxy->flows.flows, next)
+	quota_recount(sandbox, &flow->attempt.ticket);
 }
 
 size_t

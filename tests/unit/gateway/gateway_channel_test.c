@@ -456,8 +456,7 @@ answers_find_their_request(void **state)
 	assert_int_equal(link_calls, 2);
 	assert_int_equal(link_status, 0);
 	assert_int_equal(link.request_count, 0);
-	assert_null(link.requests);
-	assert_null(link.requests_tail);
+	assert_true(TAILQ_EMPTY(&link.requests));
 	assert_int_equal(link_lease_add(&link, &requests[0], 5, &lease, 0, 60), -EINVAL);
 	assert_int_equal(link_lease_add(&link, &requests[0], 5, &lease, TAP_LEASE_BATCH_MAX + 1, 60), -EINVAL);
 	ipc_close(&link.ipc);
