@@ -183,21 +183,6 @@ compile_texts(const struct control *control, const char *policy_text, const char
 	return fd;
 }
 
-/* Refuses a policy with more counted rules than can be kept. 0 or -1. */
-static int
-compile_check_counted(const struct snapshot *snapshot, struct error *err)
-{
-	size_t rules = snapshot_rule_count(snapshot), counted = 0;
-
-	for (uint32_t rule = 0; rule < rules; rule++)
-		counted += usage_counts_rule(snapshot, rule);
-	if (counted > USAGE_RULES_MAX)
-		return error_set(err, ERROR_LIMIT,
-		    "%zu rules have uses or limits; at most %d may: put limits on the whole policy", counted,
-		    USAGE_RULES_MAX);
-	return 0;
-}
-
 int
 control_compile(struct control *control, const char *policy_text, const char *policy_file, int64_t applied_us,
     const struct policy *edits, int *ret_fd, struct snapshot **ret_snapshot, struct error *err)
@@ -206,6 +191,7 @@ control_compile(struct control *control, const char *policy_text, const char *po
 	uint8_t key[CONTROL_COMPILED_KEY];
 	bool keyed = cache_key(policy_text, file, edits, key);
 	int fd = keyed ? cache_find(control, key) : -1;
+	size_t counted = 0;
 	enum compile_source source = COMPILE_FROM_TIME; /* also when it was found: there is nothing to keep */
 
 	if (fd < 0)
@@ -213,7 +199,13 @@ control_compile(struct control *control, const char *policy_text, const char *po
 	if (fd < 0)
 		return -1;
 	*ret_snapshot = snapshot_open(fd, err);
-	if (*ret_snapshot == NULL || compile_check_counted(*ret_snapshot, err) < 0) {
+	for (uint32_t rule = 0; *ret_snapshot != NULL && rule < snapshot_rule_count(*ret_snapshot); rule++)
+		counted += usage_counts_rule(*ret_snapshot, rule);
+	if (counted > USAGE_RULES_MAX)
+		error_set(err, ERROR_LIMIT,
+		    "%zu rules have uses or limits; at most %d may: put limits on the whole policy", counted,
+		    USAGE_RULES_MAX);
+	if (*ret_snapshot == NULL || counted > USAGE_RULES_MAX) {
 		snapshot_free(*ret_snapshot);
 		*ret_snapshot = NULL;
 		close(fd);

@@ -363,10 +363,15 @@ policy_done_handler(struct control_job *job, const void *answer)
 	char hash[65];
 
 	if (control_job_result(answer, &err) < 0) {
-		policy_restore(job, sandbox, change, &err);
-		if (done == NULL)
+		if (!change->preview)
+			policy_restore(job, sandbox, change, &err);
+		if (!change->preview && done == NULL)
 			control_job_submit(job->control, NULL, job->name, NULL, resync_start);
 		control_job_fail(job, &err);
+		return;
+	}
+	if (change->preview) {
+		policy_answer(job, sandbox, change, done);
 		return;
 	}
 	snapshot_hash(change->snapshot, hash);
@@ -376,17 +381,6 @@ policy_done_handler(struct control_job *job, const void *answer)
 		"cut", (json_int_t)done->cut_count));
 	policy_commit(job->control, sandbox, change);
 	policy_answer(job, sandbox, change, done);
-}
-
-static void
-policy_preview_handler(struct control_job *job, const void *answer)
-{
-	struct error err;
-
-	if (control_job_result(answer, &err) < 0)
-		control_job_fail(job, &err);
-	else
-		policy_answer(job, control_sandbox_find(job->control, job->name), job->data, answer);
 }
 
 /* Compiles, stores, sends, and answers the job; or fails it with all as it was. */
@@ -413,8 +407,8 @@ policy_apply(struct control_job *job, struct control_sandbox *sandbox, struct ch
 	if (change->replaces_file)
 		policy_diff(sandbox->snapshot, change->snapshot, change->change);
 	if (change->preview) {
-		if (policy_ask(job, MSG_POLICY_PREVIEW, sandbox, sandbox->generation, change->fd,
-			policy_preview_handler, &err) < 0)
+		if (policy_ask(job, MSG_POLICY_PREVIEW, sandbox, sandbox->generation, change->fd, policy_done_handler,
+			&err) < 0)
 			control_job_fail(job, &err);
 		return;
 	}

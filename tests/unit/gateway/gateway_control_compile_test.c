@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The same policy is compiled once; another one is not taken for it. */
 #include "gateway/control/control_compile.h"
+#include "gateway/shared/usage.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,11 +84,39 @@ what_was_compiled_lately_is_not_compiled_again(void **state)
 	policy_free(&live);
 }
 
+static void
+more_counted_rules_than_can_be_kept_are_refused(void **state)
+{
+	static char text[64 * (USAGE_RULES_MAX + 2)];
+	static struct control control;
+	struct snapshot *snapshot = NULL;
+	struct policy none;
+	struct error err;
+	size_t len = 0;
+	int fd = -1;
+
+	(void)state;
+	policy_init(&none);
+	len += (size_t)snprintf(text, sizeof(text), "version: 1\nallow:\n");
+	for (int i = 0; i < USAGE_RULES_MAX; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "  - {host: h%d.example, uses: 1}\n", i);
+	assert_int_equal(control_compile(&control, text, "a.yaml", 1, &none, &fd, &snapshot, &err), 0);
+	snapshot_free(snapshot);
+	close(fd);
+	snprintf(text + len, sizeof(text) - len, "  - {host: more.example, uses: 1}\n");
+	assert_int_equal(control_compile(&control, text, "a.yaml", 1, &none, &fd, &snapshot, &err), -1);
+	assert_int_equal(err.code, ERROR_LIMIT);
+	assert_non_null(strstr(err.text, "1025 rules have uses or limits; at most 1024 may"));
+	assert_null(snapshot);
+	close(control.compiled[0].fd);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(what_was_compiled_lately_is_not_compiled_again),
+	    cmocka_unit_test(more_counted_rules_than_can_be_kept_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
