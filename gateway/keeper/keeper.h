@@ -196,6 +196,12 @@ bool keeper_answer_take(struct keeper_role *gateway, struct ipc_message *message
 void keeper_answer_fail_all(struct keeper_role *gateway);
 /* Every answer begins with a result. */
 void keeper_answer_result(struct msg_result *ret_result, enum error_code code, const char *text);
+/* Send control a request's answer of this type that says only why there is no other. */
+void keeper_answer_refuse(struct keeper *keeper, uint16_t type, uint64_t tag, enum error_code code, const char *text);
+/* The sandbox whose id begins the request's body, when its gateway can be asked; NULL: the request is refused. */
+struct keeper_sandbox *keeper_answer_sandbox(struct keeper *keeper, const struct ipc_message *message);
+/* A keeper_operation's done: control gets what the gateway answered, or that it ended. */
+void keeper_answer_pass_on(struct keeper *keeper, const struct keeper_pending *pending, const void *answer);
 /* Send MSG_RESULT. */
 void keeper_answer(struct keeper_role *role, uint64_t tag, enum error_code code, const char *text);
 
@@ -215,9 +221,6 @@ void keeper_sandbox_free(struct keeper *keeper, struct keeper_sandbox *sandbox, 
 /* keeper_attach.c */
 
 bool keeper_attach_request(struct keeper_role *control, struct ipc_message *message);
-/* ERROR_NONE describes the sandbox. control_tag 0: no answer. */
-void keeper_attach_answer(struct keeper *keeper, uint64_t control_tag, const struct keeper_sandbox *sandbox,
-    enum error_code code, const char *text);
 /* A gateway is ready: give it its sandboxes. */
 void keeper_attach_gateway_ready(struct keeper_role *gateway);
 
@@ -230,7 +233,6 @@ bool keeper_detach_forget(struct keeper_role *control, struct ipc_message *messa
 
 bool keeper_policy_request(struct keeper_role *control, struct ipc_message *message);
 bool keeper_policy_preview(struct keeper_role *control, struct ipc_message *message);
-void keeper_policy_answer(struct keeper *keeper, uint64_t control_tag, enum error_code code, const char *text);
 /* Put a policy's ranges in force. */
 int keeper_policy_apply(struct keeper_sandbox *sandbox, const struct snapshot *snapshot, struct error *err);
 /* Hand the gateway sockets for the UDP ports that wanted has and have (may be NULL) has not. */

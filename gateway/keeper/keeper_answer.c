@@ -26,6 +26,42 @@ keeper_answer(struct keeper_role *role, uint64_t tag, enum error_code code, cons
 	ipc_send(&role->ipc, MSG_RESULT, tag, &result, sizeof(result), NULL, 0);
 }
 
+void
+keeper_answer_refuse(struct keeper *keeper, uint16_t type, uint64_t tag, enum error_code code, const char *text)
+{
+	static _Alignas(8) unsigned char body[IPC_BODY_MAX]; /* zeros behind the result */
+
+	keeper_answer_result((struct msg_result *)(void *)body, code, text);
+	ipc_send(&keeper->control->ipc, type, tag, body, msg_row_find(type, MSG_ROLE_KEEPER, MSG_ROLE_CONTROL)->size,
+	    NULL, 0);
+}
+
+struct keeper_sandbox *
+keeper_answer_sandbox(struct keeper *keeper, const struct ipc_message *message)
+{
+	struct keeper_sandbox *sandbox = keeper_sandbox_find(keeper, *(const int64_t *)message->body);
+
+	if (sandbox != NULL && sandbox->gateway->ready)
+		return sandbox;
+	keeper_answer_refuse(keeper, msg_answer_type(message->header.type), message->header.tag,
+	    sandbox == NULL ? ERROR_NOT_FOUND : ERROR_SYSTEM,
+	    sandbox == NULL ? "no such sandbox" : "the gateway is being restarted: try again");
+	return NULL;
+}
+
+void
+keeper_answer_pass_on(struct keeper *keeper, const struct keeper_pending *pending, const void *answer)
+{
+	uint16_t type = pending->operation->answer;
+
+	if (answer == NULL)
+		keeper_answer_refuse(keeper, type, pending->control_tag, ERROR_SYSTEM,
+		    "the gateway ended unexpectedly and is being restarted: try again");
+	else
+		ipc_send(&keeper->control->ipc, type, pending->control_tag, answer,
+		    msg_row_find(type, MSG_ROLE_KEEPER, MSG_ROLE_CONTROL)->size, NULL, 0);
+}
+
 struct keeper_pending *
 keeper_answer_await(struct keeper *keeper, const struct keeper_operation *operation, uint64_t control_tag,
     const struct keeper_sandbox *sandbox)

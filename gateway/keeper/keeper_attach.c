@@ -29,6 +29,30 @@ static void attach_again_done(struct keeper *, const struct keeper_pending *, co
 static const struct keeper_operation attach_serve_operation = {MSG_RESULT, attach_serve_done};
 static const struct keeper_operation attach_again_operation = {MSG_POLICY_DONE, attach_again_done};
 
+/* The answer to control: ERROR_NONE describes the sandbox. control_tag 0: control does not wait. */
+static void
+attach_answer(struct keeper *keeper, uint64_t control_tag, const struct keeper_sandbox *sandbox, enum error_code code,
+    const char *text)
+{
+	struct msg_attached attached;
+
+	if (control_tag == 0)
+		return;
+	memset(&attached, 0, sizeof(attached));
+	keeper_answer_result(&attached.result, code, text);
+	if (code == ERROR_NONE && sandbox != NULL) {
+		const struct tap_config *config = tap_config(sandbox->tap);
+
+		snprintf(attached.netns, sizeof(attached.netns), "%s", tap_netns_path(sandbox->tap));
+		memcpy(attached.ifname, config->ifname, sizeof(attached.ifname));
+		memcpy(attached.guest_mac, config->guest_mac, sizeof(attached.guest_mac));
+		memcpy(attached.router_mac, tap_router_mac(sandbox->tap), sizeof(attached.router_mac));
+		attached.netns_dev = sandbox->netns_dev;
+		attached.netns_ino = sandbox->netns_ino;
+	}
+	ipc_send(&keeper->control->ipc, MSG_ATTACHED, control_tag, &attached, sizeof(attached), NULL, 0);
+}
+
 /* The request. */
 
 /* Opens a network namespace by path; a path may name a FIFO or a device, whose open would have an effect. */
@@ -216,7 +240,7 @@ attach_again(
 	keeper_usage_forward(sandbox);
 	if (attach->generation == sandbox->generation) {
 		close(fd);
-		keeper_attach_answer(keeper, tag, sandbox, ERROR_NONE, "");
+		attach_answer(keeper, tag, sandbox, ERROR_NONE, "");
 		return;
 	}
 	pending = keeper_answer_await(keeper, &attach_again_operation, tag, sandbox);
@@ -225,7 +249,7 @@ attach_again(
 	if (keeper_policy_offer(sandbox, fd, attach->generation, pending->tag, &err) < 0) {
 		keeper_answer_cancel(keeper);
 		close(fd);
-		keeper_attach_answer(keeper, tag, NULL, err.code, err.text);
+		attach_answer(keeper, tag, NULL, err.code, err.text);
 	}
 }
 
@@ -246,9 +270,9 @@ keeper_attach_request(struct keeper_role *control, struct ipc_message *message)
 	}
 	sandbox = attach_make(keeper, attach, fd, &err);
 	if (sandbox == NULL)
-		keeper_attach_answer(keeper, tag, NULL, err.code, err.text);
+		attach_answer(keeper, tag, NULL, err.code, err.text);
 	else if (!sandbox->gateway->ready) /* served as soon as it is */
-		keeper_attach_answer(keeper, tag, sandbox, ERROR_NONE, "");
+		attach_answer(keeper, tag, sandbox, ERROR_NONE, "");
 	else
 		attach_serve(keeper, sandbox, tag);
 	return true;
@@ -265,29 +289,6 @@ keeper_attach_gateway_ready(struct keeper_role *gateway)
 }
 
 /* The gateway's answer. */
-
-void
-keeper_attach_answer(struct keeper *keeper, uint64_t control_tag, const struct keeper_sandbox *sandbox,
-    enum error_code code, const char *text)
-{
-	struct msg_attached attached;
-
-	if (control_tag == 0)
-		return;
-	memset(&attached, 0, sizeof(attached));
-	keeper_answer_result(&attached.result, code, text);
-	if (code == ERROR_NONE && sandbox != NULL) {
-		const struct tap_config *config = tap_config(sandbox->tap);
-
-		snprintf(attached.netns, sizeof(attached.netns), "%s", tap_netns_path(sandbox->tap));
-		memcpy(attached.ifname, config->ifname, sizeof(attached.ifname));
-		memcpy(attached.guest_mac, config->guest_mac, sizeof(attached.guest_mac));
-		memcpy(attached.router_mac, tap_router_mac(sandbox->tap), sizeof(attached.router_mac));
-		attached.netns_dev = sandbox->netns_dev;
-		attached.netns_ino = sandbox->netns_ino;
-	}
-	ipc_send(&keeper->control->ipc, MSG_ATTACHED, control_tag, &attached, sizeof(attached), NULL, 0);
-}
 
 /* The gateway has the sandbox, refused it, or ended: then the sandbox waits for the next one. */
 static void
@@ -306,7 +307,7 @@ attach_serve_done(struct keeper *keeper, const struct keeper_pending *pending, c
 			sandbox->served = false; /* a restarted gateway refused it: the next one gets it, too */
 		}
 	}
-	keeper_attach_answer(keeper, pending->control_tag, sandbox, (enum error_code)result->code, result->text);
+	attach_answer(keeper, pending->control_tag, sandbox, (enum error_code)result->code, result->text);
 }
 
 /* The gateway has the new policy of a sandbox that was there already, refused it, or ended: the next one gets it. */
@@ -321,5 +322,5 @@ attach_again_done(struct keeper *keeper, const struct keeper_pending *pending, c
 		keeper_policy_settle(sandbox, pending->snapshot_fd, pending->generation, result->code == ERROR_NONE);
 	else
 		close(pending->snapshot_fd);
-	keeper_attach_answer(keeper, pending->control_tag, sandbox, (enum error_code)result->code, result->text);
+	attach_answer(keeper, pending->control_tag, sandbox, (enum error_code)result->code, result->text);
 }

@@ -4,11 +4,7 @@
 
 #include "base/log.h"
 
-#include <string.h>
-
-static void lease_list_done(struct keeper *, const struct keeper_pending *, const void *);
-
-static const struct keeper_operation lease_list_operation = {MSG_LEASES_DONE, lease_list_done};
+static const struct keeper_operation lease_list_operation = {MSG_LEASES_DONE, keeper_answer_pass_on};
 
 /* A gateway's request: MSG_LEASE_ADD, MSG_LEASE_DEL. */
 bool
@@ -58,42 +54,15 @@ keeper_lease_gateway_gone(struct keeper_role *gateway)
 
 /* Control's question. The kernel knows addresses; their names and connections are the gateway's. */
 
-/* Answers without a gateway's help. */
-static void
-lease_list_fail(struct keeper *keeper, uint64_t control_tag, enum error_code code, const char *text)
-{
-	struct msg_leases_done done;
-
-	memset(&done, 0, sizeof(done));
-	keeper_answer_result(&done.result, code, text);
-	ipc_send(&keeper->control->ipc, MSG_LEASES_DONE, control_tag, &done, sizeof(done), NULL, 0);
-}
-
 bool
 keeper_lease_list(struct keeper_role *control, struct ipc_message *message)
 {
-	const struct msg_leases *body = message->body;
-	struct keeper_sandbox *sandbox = keeper_sandbox_find(control->keeper, body->id);
+	struct keeper_sandbox *sandbox = keeper_answer_sandbox(control->keeper, message);
 	struct keeper_pending *pending;
 
-	if (sandbox == NULL || !sandbox->gateway->ready) {
-		lease_list_fail(control->keeper, message->header.tag, sandbox == NULL ? ERROR_NOT_FOUND : ERROR_SYSTEM,
-		    sandbox == NULL ? "no such sandbox" : "the gateway is being restarted: try again");
+	if (sandbox == NULL)
 		return true;
-	}
 	pending = keeper_answer_await(control->keeper, &lease_list_operation, message->header.tag, sandbox);
-	ipc_send(&sandbox->gateway->ipc, MSG_LEASES, pending->tag, body, sizeof(*body), NULL, 0);
+	ipc_send(&sandbox->gateway->ipc, MSG_LEASES, pending->tag, message->body, sizeof(struct msg_leases), NULL, 0);
 	return true;
-}
-
-/* The gateway's answer, passed on; NULL: it ended. */
-static void
-lease_list_done(struct keeper *keeper, const struct keeper_pending *pending, const void *answer)
-{
-	if (answer == NULL)
-		lease_list_fail(keeper, pending->control_tag, ERROR_SYSTEM,
-		    "the gateway ended unexpectedly and is being restarted: try again");
-	else
-		ipc_send(&keeper->control->ipc, MSG_LEASES_DONE, pending->control_tag, answer,
-		    sizeof(struct msg_leases_done), NULL, 0);
 }

@@ -8,36 +8,20 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 static void policy_done(struct keeper *, const struct keeper_pending *, const void *);
-static void policy_preview_done(struct keeper *, const struct keeper_pending *, const void *);
 
 static const struct keeper_operation policy_operation = {MSG_POLICY_DONE, policy_done};
-static const struct keeper_operation policy_preview_operation = {MSG_POLICY_DONE, policy_preview_done};
+static const struct keeper_operation policy_preview_operation = {MSG_POLICY_DONE, keeper_answer_pass_on};
 
 /* The request. */
-
-/* The sandbox whose gateway can be asked; NULL: control has its answer. */
-static struct keeper_sandbox *
-policy_sandbox(struct keeper *keeper, const struct ipc_message *message)
-{
-	const struct msg_policy *body = message->body;
-	struct keeper_sandbox *sandbox = keeper_sandbox_find(keeper, body->id);
-
-	if (sandbox != NULL && sandbox->gateway->ready)
-		return sandbox;
-	keeper_policy_answer(keeper, message->header.tag, sandbox == NULL ? ERROR_NOT_FOUND : ERROR_SYSTEM,
-	    sandbox == NULL ? "no such sandbox" : "the gateway is being restarted: try again");
-	return NULL;
-}
 
 bool
 keeper_policy_request(struct keeper_role *control, struct ipc_message *message)
 {
 	const struct msg_policy *body = message->body;
-	struct keeper_sandbox *sandbox = policy_sandbox(control->keeper, message);
+	struct keeper_sandbox *sandbox = keeper_answer_sandbox(control->keeper, message);
 	struct keeper_pending *pending;
 	struct error err;
 
@@ -48,7 +32,7 @@ keeper_policy_request(struct keeper_role *control, struct ipc_message *message)
 	pending->generation = body->generation;
 	if (keeper_policy_offer(sandbox, pending->snapshot_fd, body->generation, pending->tag, &err) < 0) {
 		keeper_answer_cancel(control->keeper); /* the channel closes the descriptor */
-		keeper_policy_answer(control->keeper, message->header.tag, err.code, err.text);
+		keeper_answer_refuse(control->keeper, MSG_POLICY_DONE, message->header.tag, err.code, err.text);
 		return true;
 	}
 	message->fds[0] = -1;
@@ -59,7 +43,7 @@ keeper_policy_request(struct keeper_role *control, struct ipc_message *message)
 bool
 keeper_policy_preview(struct keeper_role *control, struct ipc_message *message)
 {
-	struct keeper_sandbox *sandbox = policy_sandbox(control->keeper, message);
+	struct keeper_sandbox *sandbox = keeper_answer_sandbox(control->keeper, message);
 	struct keeper_pending *pending;
 
 	if (sandbox == NULL)
@@ -180,16 +164,6 @@ keeper_policy_offer(
 /* The gateway's answer. */
 
 void
-keeper_policy_answer(struct keeper *keeper, uint64_t control_tag, enum error_code code, const char *text)
-{
-	struct msg_policy_done done;
-
-	memset(&done, 0, sizeof(done));
-	keeper_answer_result(&done.result, code, text);
-	ipc_send(&keeper->control->ipc, MSG_POLICY_DONE, control_tag, &done, sizeof(done), NULL, 0);
-}
-
-void
 keeper_policy_settle(struct keeper_sandbox *sandbox, int snapshot_fd, uint32_t generation, bool taken)
 {
 	struct error err;
@@ -212,18 +186,6 @@ keeper_policy_settle(struct keeper_sandbox *sandbox, int snapshot_fd, uint32_t g
 	close(snapshot_fd);
 }
 
-/* Passes the gateway's word on to control; NULL: it ended. */
-static void
-policy_preview_done(struct keeper *keeper, const struct keeper_pending *pending, const void *answer)
-{
-	if (answer == NULL)
-		keeper_policy_answer(keeper, pending->control_tag, ERROR_SYSTEM,
-		    "the gateway ended unexpectedly and is being restarted: try again");
-	else
-		ipc_send(&keeper->control->ipc, MSG_POLICY_DONE, pending->control_tag, answer,
-		    sizeof(struct msg_policy_done), NULL, 0);
-}
-
 /* Keeps the new policy or goes back to the old one, and answers. */
 static void
 policy_done(struct keeper *keeper, const struct keeper_pending *pending, const void *answer)
@@ -236,5 +198,5 @@ policy_done(struct keeper *keeper, const struct keeper_pending *pending, const v
 		    done != NULL && done->result.code == ERROR_NONE);
 	else
 		close(pending->snapshot_fd);
-	policy_preview_done(keeper, pending, answer);
+	keeper_answer_pass_on(keeper, pending, answer);
 }

@@ -61,17 +61,12 @@ keeper_request_take(struct keeper_role *role, struct ipc_message *message)
 bool
 keeper_request_fds_lost_handler(struct ipc *ipc, const struct ipc_message *message)
 {
-	static const char why[] =
-	    "posternd has no descriptors left: raise its limit of open files, or detach something";
 	struct keeper_role *role = loop_owner(ipc, struct keeper_role, ipc);
+	const struct msg_row *row = msg_row_find(message->header.type, MSG_ROLE_CONTROL, MSG_ROLE_KEEPER);
 
-	if (!role->ready)
+	if (!role->ready || role != role->keeper->control || row == NULL || row->fds == 0)
 		return false;
-	if (message->header.type == MSG_ATTACH)
-		keeper_attach_answer(role->keeper, message->header.tag, NULL, ERROR_LIMIT, why);
-	else if (message->header.type == MSG_POLICY || message->header.type == MSG_POLICY_PREVIEW)
-		keeper_policy_answer(role->keeper, message->header.tag, ERROR_LIMIT, why);
-	else
-		return false;
+	keeper_answer_refuse(role->keeper, row->answer, message->header.tag, ERROR_LIMIT,
+	    "posternd has no descriptors left: raise its limit of open files, or detach something");
 	return true;
 }
