@@ -162,19 +162,19 @@ static const char *const event_kind_words[] = {"daemon_start", "daemon_stop", "a
 static_assert(sizeof(event_kind_words) / sizeof(event_kind_words[0]) == EVENT_KIND_MAX - 1, "a word for each event");
 
 const char *
-name_source_text(unsigned int source)
+record_name_source_text(unsigned int source)
 {
 	return source < NAME_SOURCE_MAX ? name_source_words[source] : "?";
 }
 
 const char *
-end_reason_text(unsigned int end)
+record_end_text(unsigned int end)
 {
 	return end < END_MAX ? end_reason_words[end] : "?";
 }
 
 const char *
-event_kind_text(unsigned int kind)
+record_event_text(unsigned int kind)
 {
 	return kind > 0 && kind < EVENT_KIND_MAX ? event_kind_words[kind - 1] : "?";
 }

@@ -238,8 +238,8 @@ uint32_t record_size(uint32_t kind);
 bool record_valid(const struct record *record, uint32_t size);
 
 /* Stored and printed words. "?" outside the enum. */
-const char *name_source_text(unsigned int source);
-const char *end_reason_text(unsigned int end);
-const char *event_kind_text(unsigned int kind);
+const char *record_name_source_text(unsigned int source);
+const char *record_end_text(unsigned int end);
+const char *record_event_text(unsigned int kind);
 
 #endif

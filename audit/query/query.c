@@ -187,12 +187,12 @@ query_prepare(struct query *query, enum query_shape shape, sqlite3_stmt **ret_st
 	int rc = SQLITE_OK;
 
 	for (size_t i = 0; i < QUERY_KINDS; i++) {
-		size_t arms = shape == QUERY_SHAPE_FOLLOW ? 1 : query_lead_arms(&query->lead, &query_arms[i]);
+		size_t arms = shape == QUERY_SHAPE_FOLLOW ? 1 : query_lead_arms(&query->lead, &query_sql_arms[i]);
 
-		for (size_t at = 0; at < arms && query_sql_wanted(filter, &query_arms[i]); at++) {
+		for (size_t at = 0; at < arms && query_sql_wanted(filter, &query_sql_arms[i]); at++) {
 			if (sqlite3_str_length(sql) > 0)
 				sqlite3_str_appendall(sql, " UNION ALL ");
-			query_add_arm(sql, query, &query_arms[i], shape, at);
+			query_add_arm(sql, query, &query_sql_arms[i], shape, at);
 		}
 	}
 	if (sqlite3_str_length(sql) > 0)
@@ -458,14 +458,14 @@ query_scope_prepare(struct query *query, const char *before, const char *const c
 	*ret_stmt = NULL;
 	sqlite3_str_appendall(sql, before);
 	for (size_t i = 0; i < QUERY_KINDS; i++) {
-		if (columns[i] == NULL || !query_sql_wanted(filter, &query_arms[i]))
+		if (columns[i] == NULL || !query_sql_wanted(filter, &query_sql_arms[i]))
 			continue;
-		for (size_t at = 0; at < query_lead_arms(&query->lead, &query_arms[i]); at++) {
+		for (size_t at = 0; at < query_lead_arms(&query->lead, &query_sql_arms[i]); at++) {
 			sqlite3_str_appendf(sql, "%sSELECT %s", join, columns[i]);
-			query_lead_from(sql, &query->lead, &query_arms[i], at);
+			query_lead_from(sql, &query->lead, &query_sql_arms[i], at);
 			if (filter->since_us != 0)
 				sqlite3_str_appendall(sql, " AND t.ts >= :since");
-			query_sql_conditions(sql, filter, &query_arms[i]);
+			query_sql_conditions(sql, filter, &query_sql_arms[i]);
 			join = " UNION ALL ";
 		}
 	}

@@ -70,6 +70,6 @@ struct query_filter {
 };
 
 /* Is there a kind of rows that has everything the filter asks about? */
-bool query_filter_possible(const struct query_filter *filter);
+bool query_sql_possible(const struct query_filter *filter);
 
 #endif

@@ -214,7 +214,7 @@ lead_by_sandbox(sqlite3 *db, const struct query_filter *filter, struct query_lea
 		return lead_numbers(filter, QUERY_FIELD_SANDBOX_ID, lead);
 	sql = sqlite3_str_new(db);
 	sqlite3_str_appendall(sql, "SELECT t.id FROM sandboxes t WHERE 1");
-	query_sql_conditions(sql, filter, &query_arm_sandboxes);
+	query_sql_conditions(sql, filter, &query_sql_arm_sandboxes);
 	text = sqlite3_str_finish(sql);
 	if (text == NULL || sqlite3_prepare_v2(db, text, -1, &stmt, NULL) != SQLITE_OK) {
 		sqlite3_free(text);
@@ -333,8 +333,8 @@ lead_by_domain(sqlite3 *db, const struct query_filter *filter, struct query_lead
 	int found = lead_asks(filter, QUERY_FIELD_HOST);
 
 	for (size_t i = 0; i < QUERY_KINDS && found > 0; i++)
-		if (query_sql_wanted(filter, &query_arms[i]))
-			found = lead_leap(db, &query_arms[i], &leap, err);
+		if (query_sql_wanted(filter, &query_sql_arms[i]))
+			found = lead_leap(db, &query_sql_arms[i], &leap, err);
 	return found;
 }
 
@@ -382,17 +382,18 @@ lead_by_term(sqlite3 *db, const struct query_filter *filter, const struct query_
 	struct lead_leap leap = {.filter = filter, .lead = lead, .wanted = lead_address_wanted};
 	char text[ADDR_TEXT_MAX];
 
-	if (query_prefix_is_one(&term->prefix))
+	if (query_sql_is_one(&term->prefix))
 		return lead_add_text(lead, addr_format(&term->prefix.addr, text));
 	lead_address_bounds(&term->prefix, &leap);
-	return lead_leap(db, &query_arms[QUERY_ARM_CONNECTIONS], &leap, err);
+	return lead_leap(db, &query_sql_arms[QUERY_ARM_CONNECTIONS], &leap, err);
 }
 
 static int
 lead_by_address(sqlite3 *db, const struct query_filter *filter, struct query_lead *lead, struct error *err)
 {
 	const struct query_term *term;
-	int found = lead_asks(filter, QUERY_FIELD_IP) && query_sql_wanted(filter, &query_arms[QUERY_ARM_CONNECTIONS]);
+	int found =
+	    lead_asks(filter, QUERY_FIELD_IP) && query_sql_wanted(filter, &query_sql_arms[QUERY_ARM_CONNECTIONS]);
 
 	for (size_t at = 0; found > 0 && (term = lead_term(filter, QUERY_FIELD_IP, &at)) != NULL;)
 		found = lead_by_term(db, filter, term, lead, err);
@@ -452,8 +453,8 @@ lead_by_denial(sqlite3 *db, const struct query_filter *filter, struct query_lead
 				return 0;
 	}
 	for (size_t i = 0; i < QUERY_KINDS && found > 0; i++)
-		if (query_sql_wanted(filter, &query_arms[i]))
-			found = lead_leap_reasons(db, &query_arms[i], lead, err);
+		if (query_sql_wanted(filter, &query_sql_arms[i]))
+			found = lead_leap_reasons(db, &query_sql_arms[i], lead, err);
 	return found;
 }
 
@@ -470,9 +471,10 @@ lead_count(sqlite3 *db, const struct query_filter *filter, const struct query_le
 
 	for (size_t i = 0; i < QUERY_KINDS; i++) {
 		for (size_t at = 0;
-		     at < query_lead_arms(lead, &query_arms[i]) && query_sql_wanted(filter, &query_arms[i]); at++) {
+		     at < query_lead_arms(lead, &query_sql_arms[i]) && query_sql_wanted(filter, &query_sql_arms[i]);
+		     at++) {
 			sqlite3_str_appendf(sql, "%s(SELECT count(*) FROM (SELECT 1", join);
-			query_lead_from(sql, lead, &query_arms[i], at);
+			query_lead_from(sql, lead, &query_sql_arms[i], at);
 			if (filter->since_us != 0)
 				sqlite3_str_appendall(sql, " AND t.ts >= :since");
 			if (filter->until_us != 0)
@@ -523,7 +525,7 @@ query_lead_choose(sqlite3 *db, const struct query_filter *filter, struct query_l
 		/* Leaping takes longer than a short lead, and any lead is better than one to half of the rows. */
 		if ((ways[i].kind == QUERY_LEAD_DOMAIN && best < LEAD_COUNT_MAX) ||
 		    (ways[i].kind == QUERY_LEAD_ADDRESS && best < INT64_MAX &&
-			query_sql_wanted(filter, &query_arms[QUERY_ARM_DNS])))
+			query_sql_wanted(filter, &query_sql_arms[QUERY_ARM_DNS])))
 			continue;
 		lead = (struct query_lead){.kind = ways[i].kind};
 		found = ways[i].fill(db, filter, &lead, err);

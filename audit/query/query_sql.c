@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* With a plus SQLite does not look for an index: the lead says which verdicts (audit/query/query_lead.c). */
-const struct query_arm query_arms[QUERY_KINDS] = {
+const struct query_arm query_sql_arms[QUERY_KINDS] = {
     [QUERY_ARM_CONNECTIONS] = {.kind = QUERY_CONNECTION,
 	.columns = COLUMNS_CONNECTIONS,
 	.table = "connections",
@@ -53,7 +53,7 @@ const struct query_arm query_arms[QUERY_KINDS] = {
 	    [QUERY_FIELD_LABEL] = "t.sandbox_id"}},
 };
 
-const struct query_arm query_arm_sandboxes = {.table = "sandboxes",
+const struct query_arm query_sql_arm_sandboxes = {.table = "sandboxes",
     .field = {[QUERY_FIELD_SANDBOX] = "t.id", [QUERY_FIELD_SANDBOX_ID] = "t.id", [QUERY_FIELD_LABEL] = "t.id"}};
 
 /* host_below(name, parent): is the name one or more labels below the other? Names in the file are canonical; whatever
@@ -152,16 +152,16 @@ query_sql_wanted(const struct query_filter *filter, const struct query_arm *arm)
 }
 
 bool
-query_filter_possible(const struct query_filter *filter)
+query_sql_possible(const struct query_filter *filter)
 {
 	for (size_t i = 0; i < QUERY_KINDS; i++)
-		if (query_sql_wanted(filter, &query_arms[i]))
+		if (query_sql_wanted(filter, &query_sql_arms[i]))
 			return true;
 	return false;
 }
 
 bool
-query_prefix_is_one(const struct prefix *prefix)
+query_sql_is_one(const struct prefix *prefix)
 {
 	return prefix->bits == (prefix->addr.family == 4 ? 32 : 128);
 }
@@ -201,8 +201,7 @@ query_sql_term(sqlite3_str *sql, const struct query_term *term, const struct que
 		}
 		/* fall through */
 	case QUERY_FIELD_SRC:
-		sqlite3_str_appendf(
-		    sql, query_prefix_is_one(&term->prefix) ? "(%s = :a%d)" : "ip_in(%s, :b%d)", what, n);
+		sqlite3_str_appendf(sql, query_sql_is_one(&term->prefix) ? "(%s = :a%d)" : "ip_in(%s, :b%d)", what, n);
 		return;
 	case QUERY_FIELD_RULE:
 		sqlite3_str_appendf(sql, "(instr(%s, :a%d) > 0)", what, n);

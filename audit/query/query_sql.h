@@ -19,9 +19,9 @@ struct query_arm {
 };
 
 enum query_arm_number { QUERY_ARM_CONNECTIONS, QUERY_ARM_DNS, QUERY_ARM_EVENTS };
-extern const struct query_arm query_arms[QUERY_KINDS];
+extern const struct query_arm query_sql_arms[QUERY_KINDS];
 /* Sandboxes themselves, for what a filter says about them; of no kind. */
-extern const struct query_arm query_arm_sandboxes;
+extern const struct query_arm query_sql_arm_sandboxes;
 
 /* Make the SQL functions that conditions use. Returns an SQLite code. */
 int query_sql_functions(sqlite3 *db);
@@ -37,7 +37,7 @@ void query_sql_any(
     sqlite3_str *sql, const struct query_filter *filter, const struct query_arm *arm, enum query_field field);
 
 /* Is it a single address? Its term then compares texts. */
-bool query_prefix_is_one(const struct prefix *prefix);
+bool query_sql_is_one(const struct prefix *prefix);
 
 /* Bind what the conditions name. Texts of the filter must stay while the statement is used. */
 void query_sql_bind(sqlite3_stmt *stmt, const struct query_filter *filter);

@@ -25,8 +25,8 @@ enum stats_group {
 enum stats_by { STATS_BY_BYTES, STATS_BY_CONNECTIONS, STATS_BY_DENIED, STATS_BY_QUERIES, STATS_BY_MAX };
 
 /* "name", ...; "bytes", ...; "?" outside the enums. */
-const char *stats_group_text(unsigned int group);
-const char *stats_by_text(unsigned int by);
+const char *stats_top_group_text(unsigned int group);
+const char *stats_top_by_text(unsigned int by);
 
 struct stats_row {
 	struct query_text key;   /* empty: rows that have no such thing */

@@ -37,13 +37,13 @@ static const struct {
 _Static_assert(sizeof(stats_bys) / sizeof(stats_bys[0]) == STATS_BY_MAX, "SQL for each order");
 
 const char *
-stats_group_text(unsigned int group)
+stats_top_group_text(unsigned int group)
 {
 	return group < STATS_GROUP_MAX ? stats_groups[group].word : "?";
 }
 
 const char *
-stats_by_text(unsigned int by)
+stats_top_by_text(unsigned int by)
 {
 	return by < STATS_BY_MAX ? stats_bys[by].word : "?";
 }

@@ -232,7 +232,7 @@ verify_schema(struct verify *v)
 	bool table;
 	int rc;
 
-	v->reference = schema_reference_open(v->err);
+	v->reference = schema_check_reference(v->err);
 	if (v->reference == NULL)
 		return -1;
 	rc = schema_check(v->file.db, v->reference, what, &table);

@@ -251,7 +251,7 @@ ecs_put_connection_custom(struct ecs *ecs)
 	char name[JSON_LINE_TEXT_MAX];
 
 	json_line_put_text(ecs->postern, "name", render_name(row, name, sizeof(name)));
-	json_line_put_text(ecs->postern, "name_source", name_source_text(render_index(row->name_source)));
+	json_line_put_text(ecs->postern, "name_source", record_name_source_text(render_index(row->name_source)));
 	if ((row->flags & RECORD_FLAG_TUNNEL) != 0)
 		json_object_set_new(ecs->postern, "tunnel", json_true());
 	json_line_put_bytes(ecs->postern, "up_community_id", row->up_community_id);
@@ -265,7 +265,7 @@ ecs_put_connection(struct ecs *ecs)
 	const char *phase = row->end == END_OPEN ? (row->bytes_out.set ? "info" : "start") : "end";
 
 	ecs_put_attempt(ecs, "connection", row->verdict == VERDICT_ALLOWED ? phase : NULL);
-	json_line_put_text(ecs->event, "action", end_reason_text(render_index(row->end)));
+	json_line_put_text(ecs->event, "action", record_end_text(render_index(row->end)));
 	ecs_put_time(ecs->event, "start", row->ts_us);
 	if (row->closed_us.set)
 		ecs_put_time(ecs->event, "end", row->closed_us.value);
@@ -344,7 +344,7 @@ ecs_put_event(struct ecs *ecs)
 	json_line_put_own(ecs->event, "category", json_pack("[s]", event->category));
 	json_line_put_own(ecs->event, "type", json_pack("[s]", event->type));
 	json_line_put_text(ecs->event, "outcome", event->outcome);
-	json_line_put_text(ecs->event, "action", event_kind_text(kind));
+	json_line_put_text(ecs->event, "action", record_event_text(kind));
 	json_line_put_text(ecs->document, "message", export_row_event_message(kind));
 	json_line_put_member(ecs->document, "message", detail, "text");
 	if (ecs->row->uid.set)

@@ -327,7 +327,7 @@ ocsf_metadata(const struct ocsf *ocsf)
 	json_line_put_integer(metadata, "sequence", row->seq);
 	json_line_put_text(metadata, "original_time", render_time_utc(row->ts_us, text));
 	if (row->kind == QUERY_EVENT)
-		json_line_put_text(metadata, "event_code", event_kind_text(render_index(row->event)));
+		json_line_put_text(metadata, "event_code", record_event_text(render_index(row->event)));
 	json_line_put_own(metadata, "labels", ocsf_labels(row));
 	json_incref(ocsf->profiles);
 	json_line_put_own(metadata, "profiles", ocsf->profiles);

@@ -212,8 +212,8 @@ ocsf_put_connection_rest(struct ocsf *ocsf, const char *host)
 
 	if (host[0] == '\0')
 		json_line_put_text(ocsf->unmapped, "name", render_name(row, name, sizeof(name)));
-	json_line_put_text(ocsf->unmapped, "name_source", name_source_text(render_index(row->name_source)));
-	json_line_put_text(ocsf->unmapped, "end", end_reason_text(render_index(row->end)));
+	json_line_put_text(ocsf->unmapped, "name_source", record_name_source_text(render_index(row->name_source)));
+	json_line_put_text(ocsf->unmapped, "end", record_end_text(render_index(row->end)));
 	if ((row->flags & RECORD_FLAG_TUNNEL) != 0)
 		json_object_set_new(ocsf->unmapped, "tunnel", json_true());
 	export_row_put_steps(ocsf->unmapped, row);

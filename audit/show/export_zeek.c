@@ -156,7 +156,7 @@ static const char *
 zeek_end(const struct query_row *row, char *ret_text)
 {
 	(void)ret_text;
-	return end_reason_text(render_index(row->end));
+	return record_end_text(render_index(row->end));
 }
 
 /* Only a name that the hello named; a lease's is no server_name. */

@@ -180,17 +180,17 @@ render_word(const struct column *column, const struct query_row *row, char *ret_
 	case COLUMN_PROTO:
 		return render_proto(number.value, ret_text);
 	case COLUMN_NAME_SOURCE:
-		return name_source_text(value);
+		return record_name_source_text(value);
 	case COLUMN_TLS_VERSION:
 		return render_tls_version(number.value, ret_text);
 	case COLUMN_END:
-		return end_reason_text(value);
+		return record_end_text(value);
 	case COLUMN_QTYPE:
 		return render_qtype(number.value, ret_text);
 	case COLUMN_RCODE:
 		return render_rcode(number.value, ret_text);
 	case COLUMN_EVENT:
-		return event_kind_text(value);
+		return record_event_text(value);
 	case COLUMN_PLAIN:
 	case COLUMN_NONZERO:
 	case COLUMN_MILLISECONDS:

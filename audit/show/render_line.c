@@ -93,7 +93,7 @@ render_short_connection(FILE *out, const struct query_row *row)
 		fprintf(out, "  %" PRId64 ".%03ds", row->duration_us.value / 1000000,
 		    (int)(row->duration_us.value / 1000 % 1000));
 	if (row->end != END_REFUSED)
-		fprintf(out, "  %s", end_reason_text(render_index(row->end)));
+		fprintf(out, "  %s", record_end_text(render_index(row->end)));
 }
 
 /* "A 1.2.3.4, CNAME x.y" from the JSON array, "NODATA" when it is empty; the text itself when it is no array. */
@@ -147,7 +147,7 @@ render_short_dns(FILE *out, const struct query_row *row)
 static void
 render_short_event(FILE *out, const struct query_row *row)
 {
-	fputs(event_kind_text(render_index(row->event)), out);
+	fputs(record_event_text(render_index(row->event)), out);
 	if (row->uid.set)
 		fprintf(out, "  by uid %" PRId64, row->uid.value);
 	render_short_text(out, "", row->detail);
@@ -226,7 +226,7 @@ render_wide_connection(FILE *out, const struct query_row *row)
 	render_wide_end(out, "src", row->src, row->sport);
 	if (row->up_sport.set)
 		render_wide_end(out, "up", row->up_src, row->up_sport.value);
-	fprintf(out, "  proof=%s", name_source_text(render_index(row->name_source)));
+	fprintf(out, "  proof=%s", record_name_source_text(render_index(row->name_source)));
 	if (row->tls_version.set)
 		fprintf(out, "  tls=%s", render_tls_version(row->tls_version.value, word));
 	render_wide_text(out, "ja4", row->ja4);

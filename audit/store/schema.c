@@ -304,9 +304,9 @@ static const struct schema_words schema_words[] = {
      "= ?3 "
      "WHERE word <> ?2 OR sentence <> ?3",
 	0, REASON_MAX, reason_text, reason_sentence},
-    {WORDS_SQL("ends"), 0, END_MAX, end_reason_text, NULL},
-    {WORDS_SQL("name_sources"), 0, NAME_SOURCE_MAX, name_source_text, NULL},
-    {WORDS_SQL("event_kinds"), 1, EVENT_KIND_MAX, event_kind_text, NULL},
+    {WORDS_SQL("ends"), 0, END_MAX, record_end_text, NULL},
+    {WORDS_SQL("name_sources"), 0, NAME_SOURCE_MAX, record_name_source_text, NULL},
+    {WORDS_SQL("event_kinds"), 1, EVENT_KIND_MAX, record_event_text, NULL},
 };
 
 static int

@@ -15,7 +15,7 @@
 static const char *const schema_word_tables[] = {"verdicts", "reasons", "ends", "name_sources", "event_kinds"};
 
 sqlite3 *
-schema_reference_open(struct error *err)
+schema_check_reference(struct error *err)
 {
 	sqlite3 *db;
 
@@ -390,7 +390,7 @@ schema_make_missing(sqlite3 *db, sqlite3 *reference)
 }
 
 int
-schema_mend(sqlite3 *db, sqlite3 *reference)
+schema_check_mend(sqlite3 *db, sqlite3 *reference)
 {
 	int rc = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
 

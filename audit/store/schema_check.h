@@ -14,7 +14,7 @@
 #define SCHEMA_CHECK_TEXT_MAX 160
 
 /* What postern makes, words and all, in memory. NULL on failure. */
-sqlite3 *schema_reference_open(struct error *err);
+sqlite3 *schema_check_reference(struct error *err);
 void schema_reference_close(sqlite3 *reference); /* accepts NULL */
 
 /* The first table, index, view or trigger that is missing, is another or is none of postern's, as a sentence; "" when
@@ -28,7 +28,7 @@ int schema_check_words(sqlite3 *db, sqlite3 *reference, char ret_what[SCHEMA_CHE
 
 /* Drop every trigger, view and index that is none of postern's or another than postern's, and make those of postern's
  * that are not there: all that holds no rows of its own. An SQLite result code. */
-int schema_mend(sqlite3 *db, sqlite3 *reference);
+int schema_check_mend(sqlite3 *db, sqlite3 *reference);
 
 /* Writes to sql a condition on a row of this table, named t in a statement none of whose other tables has a column that
  * an index is about: each of its indexes leads to it. An SQLite result code. */

@@ -112,7 +112,7 @@ store_mend(struct store *store, sqlite3 *reference, struct store_opening *openin
 	if (rc == SQLITE_OK && table)
 		return error_set(err, ERROR_CORRUPT, "%s: %s", store->file.path, what);
 	if (rc == SQLITE_OK)
-		rc = schema_mend(store->db, reference);
+		rc = schema_check_mend(store->db, reference);
 	if (rc != SQLITE_OK)
 		return schema_error(err, store->db, store->file.path);
 	if (opening->changed[0] == '\0')
@@ -123,7 +123,7 @@ store_mend(struct store *store, sqlite3 *reference, struct store_opening *openin
 static int
 store_check_schema(struct store *store, struct store_opening *opening, struct error *err)
 {
-	sqlite3 *reference = schema_reference_open(err);
+	sqlite3 *reference = schema_check_reference(err);
 	int rc;
 
 	if (reference == NULL)

@@ -235,7 +235,7 @@ const struct args_option log_filter_options[] = {
     {0, "proto", "WORD", "tcp, udp, icmp, icmp6 or a number", .parse = filter_rendered, .field = QUERY_FIELD_PROTO},
     {0, "rule", "TEXT", "decided by a rule with this in its text", .parse = filter_text, .field = QUERY_FIELD_RULE},
     {0, "end", "WORD", "that ended like this: fin, rst_origin, timeout, ...", .parse = filter_word,
-	.field = QUERY_FIELD_END, .min = END_OPEN, .max = END_MAX, .words = end_reason_text},
+	.field = QUERY_FIELD_END, .min = END_OPEN, .max = END_MAX, .words = record_end_text},
     {0, "country", "CC", "to this country", .parse = filter_country, .field = QUERY_FIELD_COUNTRY},
     {0, "asn", "N", "to this autonomous system", .parse = filter_number, .field = QUERY_FIELD_ASN},
     {0, "min-bytes", "SIZE", "that carried at least this much, both ways together: 1024, 10MiB", .parse = filter_bytes,
@@ -243,7 +243,7 @@ const struct args_option log_filter_options[] = {
     {0, "qtype", "TYPE", "queries of this type: A, HTTPS, TXT, 65", .parse = filter_rendered,
 	.field = QUERY_FIELD_QTYPE},
     {0, "event", "WORD", "events of this kind: attach, policy, mark, ...", .parse = filter_word,
-	.field = QUERY_FIELD_EVENT, .min = EVENT_DAEMON_START, .max = EVENT_KIND_MAX, .words = event_kind_text},
+	.field = QUERY_FIELD_EVENT, .min = EVENT_DAEMON_START, .max = EVENT_KIND_MAX, .words = record_event_text},
     {0, "kind", "KIND", "connection, dns or event", .parse = filter_kind},
     {0, "id", "ID", "the row with this id", .parse = filter_id, .field = QUERY_FIELD_ID},
     {.help = "Where and when:"},
@@ -281,7 +281,7 @@ log_filter_finish(
 		return command_usage(err, "no kind of rows is left");
 	if (filter->until_us != 0 && filter->since_us >= filter->until_us)
 		return command_usage(err, "--until is not after --since");
-	if (!query_filter_possible(filter))
+	if (!query_sql_possible(filter))
 		return error_set(err, ERROR_USAGE,
 		    "no kind of rows has all of this: events have neither host nor verdict, only queries have a type, "
 		    "only connections an end, bytes and a place");

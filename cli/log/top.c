@@ -37,9 +37,9 @@ struct top_output {
 
 static const struct args_option top_options[] = {
     {0, "by", "WORD", "bytes, connections, denied or queries: the order", .parse = command_parse_word,
-	.target = &options.by, .max = STATS_BY_MAX, .words = stats_by_text},
+	.target = &options.by, .max = STATS_BY_MAX, .words = stats_top_by_text},
     {0, "group", "WORD", "name, domain, ip, port, sandbox, rule, reason, country or asn: one line each",
-	.parse = command_parse_word, .target = &options.group, .max = STATS_GROUP_MAX, .words = stats_group_text},
+	.parse = command_parse_word, .target = &options.group, .max = STATS_GROUP_MAX, .words = stats_top_group_text},
     {'n', "lines", "N", "so many (20)", .parse = command_parse_number, .target = &options.rows, .min = 1,
 	.max = TOP_ROWS_MAX},
     {'w', "watch", NULL, "again every 2 seconds", .flag = &options.watch},
@@ -92,7 +92,7 @@ top_take(const struct stats_row *row, void *context)
 static int
 top_show(const struct command *command, const char *db, const struct query_filter *filter, struct error *err)
 {
-	const char *headings[] = {"CONNECTIONS", "QUERIES", "DENIED", "OUT", "IN", stats_group_text(options.group)};
+	const char *headings[] = {"CONNECTIONS", "QUERIES", "DENIED", "OUT", "IN", stats_top_group_text(options.group)};
 	struct query *query = query_open(db, err);
 	struct top_output output = {.rows = command->json ? json_array() : NULL};
 	char since[40];
@@ -115,7 +115,7 @@ top_show(const struct command *command, const char *db, const struct query_filte
 	if (rc == 0 && command->json)
 		command_print(command,
 		    json_pack("{s:s, s:s, s:s, s:O}", "since", render_time_utc(filter->since_us, since), "group",
-			stats_group_text(options.group), "by", stats_by_text(options.by), "top", output.rows),
+			stats_top_group_text(options.group), "by", stats_top_by_text(options.by), "top", output.rows),
 		    NULL);
 	json_decref(output.rows);
 	return rc;

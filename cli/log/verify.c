@@ -36,8 +36,8 @@ verify_note_gap(const struct verify_gap *gap, void *context)
 		return;
 	escape_terminal(gap->detail, strlen(gap->detail), safe, sizeof(safe));
 	json_array_append_new(given.gaps,
-	    json_pack("{s:s, s:s, s:s}", "time", render_time_utc(gap->ts_us, when), "event", event_kind_text(gap->kind),
-		"detail", safe));
+	    json_pack("{s:s, s:s, s:s}", "time", render_time_utc(gap->ts_us, when), "event",
+		record_event_text(gap->kind), "detail", safe));
 }
 
 /* A number alone is a seq. */

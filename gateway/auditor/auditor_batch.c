@@ -140,7 +140,8 @@ auditor_batch_add_own(struct auditor *auditor, const struct record *record)
 
 	if (auditor_batch_add(auditor, record))
 		return;
-	error_set(&why, ERROR_CORRUPT, "%s takes no event \"%s\"", auditor->path, event_kind_text(record->event.kind));
+	error_set(
+	    &why, ERROR_CORRUPT, "%s takes no event \"%s\"", auditor->path, record_event_text(record->event.kind));
 	store_abandon(auditor->store);
 	auditor_batch_fail(auditor, &why);
 }

@@ -133,7 +133,7 @@ metrics_daemon(struct metrics *metrics, const struct control_metrics *from)
 	metrics_begin(
 	    metrics, "postern_events_total", "Events of the control socket on record, since the control role started.");
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		metrics_sample(metrics, "event", event_kind_text(kinds[i]), NULL, NULL, from->events[kinds[i]]);
+		metrics_sample(metrics, "event", record_event_text(kinds[i]), NULL, NULL, from->events[kinds[i]]);
 }
 
 /* What gateways and auditor say. */

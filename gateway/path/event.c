@@ -30,7 +30,7 @@ event_send(struct sandbox *sandbox, enum event_kind kind, json_t *detail)
 	free(text);
 	json_decref(detail);
 	if (recorder_send(recorder, &record, NULL) < 0)
-		log_warnx("%s: the event %s could not be recorded", sandbox->name, event_kind_text(kind));
+		log_warnx("%s: the event %s could not be recorded", sandbox->name, record_event_text(kind));
 }
 
 /* Sets a text. One that is no UTF-8, as a file's name may be, is left out. */

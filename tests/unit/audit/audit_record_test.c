@@ -159,18 +159,18 @@ test_every_value_has_a_word_of_its_own(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < END_MAX; i++)
 		for (unsigned int k = 0; k < i; k++)
-			assert_string_not_equal(end_reason_text(i), end_reason_text(k));
+			assert_string_not_equal(record_end_text(i), record_end_text(k));
 	for (unsigned int i = 0; i < NAME_SOURCE_MAX; i++)
-		assert_string_not_equal(name_source_text(i), "?");
+		assert_string_not_equal(record_name_source_text(i), "?");
 	for (unsigned int i = 1; i < EVENT_KIND_MAX; i++)
-		assert_string_not_equal(event_kind_text(i), "?");
-	assert_string_equal(end_reason_text(END_DAEMON_CRASH), "daemon_crash");
-	assert_string_equal(name_source_text(NAME_SOURCE_CIDR), "cidr");
-	assert_string_equal(event_kind_text(EVENT_AUDIT_RESUMED), "audit_resumed");
-	assert_string_equal(end_reason_text(END_MAX), "?");
-	assert_string_equal(name_source_text(UINT32_MAX), "?");
-	assert_string_equal(event_kind_text(0), "?");
-	assert_string_equal(event_kind_text(EVENT_KIND_MAX), "?");
+		assert_string_not_equal(record_event_text(i), "?");
+	assert_string_equal(record_end_text(END_DAEMON_CRASH), "daemon_crash");
+	assert_string_equal(record_name_source_text(NAME_SOURCE_CIDR), "cidr");
+	assert_string_equal(record_event_text(EVENT_AUDIT_RESUMED), "audit_resumed");
+	assert_string_equal(record_end_text(END_MAX), "?");
+	assert_string_equal(record_name_source_text(UINT32_MAX), "?");
+	assert_string_equal(record_event_text(0), "?");
+	assert_string_equal(record_event_text(EVENT_KIND_MAX), "?");
 }
 
 int

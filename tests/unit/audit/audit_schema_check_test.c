@@ -25,7 +25,7 @@ difference(void)
 	bool table;
 
 	assert_int_equal(sqlite3_open_v2(fixture_db, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
-	reference = schema_reference_open(&err);
+	reference = schema_check_reference(&err);
 	assert_non_null(reference);
 	assert_int_equal(schema_check(db, reference, what, &table), SQLITE_OK);
 	if (what[0] == '\0')

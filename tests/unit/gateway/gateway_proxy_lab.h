@@ -333,7 +333,7 @@ lab_expect_closed(struct lab *lab, size_t count, enum end_reason end)
 
 	lab_settle(lab);
 	assert_int_equal(far_end_count(lab->far, RECORD_FLOW_CLOSE, &last), count);
-	assert_string_equal(end_reason_text(last->close.end), end_reason_text(end));
+	assert_string_equal(record_end_text(last->close.end), record_end_text(end));
 	return &last->close;
 }
 
