@@ -82,8 +82,7 @@ link_request_start(struct link_request *request, uint16_t type, uint16_t flags)
 static int
 link_send(int rtnl, const struct nlmsghdr *nlh)
 {
-	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
-	ssize_t sent = sendto(rtnl, nlh, nlh->nlmsg_len, 0, (struct sockaddr *)&kernel, sizeof(kernel));
+	ssize_t sent = send(rtnl, nlh, nlh->nlmsg_len, 0);
 
 	return sent < 0 ? -errno : 0;
 }

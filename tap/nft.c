@@ -148,7 +148,6 @@ nft_batch_result(int fd, uint32_t last_seq)
 static int
 nft_batch_send(struct nft_batch *batch, int fd)
 {
-	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
 	struct nlmsghdr *last;
 	char drained[64];
 	char *room;
@@ -161,7 +160,7 @@ nft_batch_send(struct nft_batch *batch, int fd)
 	batch->used += nftnl_batch_end(room, batch->seq + 1)->nlmsg_len;
 	while (recv(fd, drained, sizeof(drained), MSG_DONTWAIT) > 0)
 		; /* leftovers of a call that gave up */
-	if (sendto(fd, batch->bytes, batch->used, 0, (struct sockaddr *)&kernel, sizeof(kernel)) < 0)
+	if (send(fd, batch->bytes, batch->used, 0) < 0)
 		return -errno;
 	return nft_batch_result(fd, batch->seq);
 }
@@ -383,7 +382,6 @@ int
 nft_dump(int fd, uint16_t type, int family, void (*fill)(struct nlmsghdr *nlh, const void *context),
     int (*each)(const struct nlmsghdr *nlh, void *context), void *context)
 {
-	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
 	char bytes[1024];
 	struct nlmsghdr *nlh = nftnl_nlmsg_build_hdr(bytes, type, (uint16_t)family, NLM_F_DUMP, 1);
 	int r;
@@ -392,7 +390,7 @@ nft_dump(int fd, uint16_t type, int family, void (*fill)(struct nlmsghdr *nlh, c
 		fill(nlh, context);
 	while (recv(fd, bytes + nlh->nlmsg_len, 1, MSG_DONTWAIT) > 0)
 		; /* the rest of an interrupted dump */
-	if (sendto(fd, bytes, nlh->nlmsg_len, 0, (struct sockaddr *)&kernel, sizeof(kernel)) < 0)
+	if (send(fd, bytes, nlh->nlmsg_len, 0) < 0)
 		return -errno;
 	while ((r = nft_dump_part(fd, each, context)) > 0)
 		;
@@ -402,7 +400,6 @@ nft_dump(int fd, uint16_t type, int family, void (*fill)(struct nlmsghdr *nlh, c
 int
 nft_generation(int fd, uint32_t *ret_generation)
 {
-	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
 	char bytes[1024];
 	struct nlmsghdr *nlh = nftnl_nlmsg_build_hdr(bytes, NFT_MSG_GETGEN, AF_UNSPEC, 0, 1);
 	const struct nlattr *attr;
@@ -410,7 +407,7 @@ nft_generation(int fd, uint32_t *ret_generation)
 
 	while (recv(fd, bytes + nlh->nlmsg_len, 1, MSG_DONTWAIT) > 0)
 		;
-	if (sendto(fd, bytes, nlh->nlmsg_len, 0, (struct sockaddr *)&kernel, sizeof(kernel)) < 0)
+	if (send(fd, bytes, nlh->nlmsg_len, 0) < 0)
 		return -errno;
 	len = recv(fd, bytes, sizeof(bytes), 0);
 	if (len < 0)

@@ -304,29 +304,30 @@ ruleset_add_source6_rules(struct nft_batch *batch, const struct tap_config *conf
 	nft_rule_finish(&rule, NFT_GOTO, refuse_chain(TAP_COUNTER_PROTO));
 }
 
-/* Step 4. */
-static void
-ruleset_add_echo_rule(struct nft_batch *batch, int family, const struct addr *router)
+/* Begins a rule for ICMP of a family. */
+static struct nft_rule
+ruleset_start_icmp(struct nft_batch *batch, int family)
 {
 	struct nft_rule rule = nft_rule_start(batch, "prerouting");
 
 	match_family(&rule, family == 4 ? NFPROTO_IPV4 : NFPROTO_IPV6);
 	match_l4proto(&rule, family == 4 ? IPPROTO_ICMP : IPPROTO_ICMPV6);
+	return rule;
+}
+
+/* Step 4: echo to the router; and the late, by type and code, and UDP in the header that comes back in the message. */
+static void
+ruleset_add_icmp_rules(struct nft_batch *batch, int family, const struct addr *router)
+{
+	static const uint8_t port4[2] = {3, 3}, port6[2] = {1, 4};
+	struct nft_rule rule = ruleset_start_icmp(batch, family);
+
 	match_load_icmp_type(&rule);
 	nft_rule_cmp_u8(&rule, NFT_CMP_EQ, NFT_REG_1, family == 4 ? ICMP4_ECHO : ICMP6_ECHO);
 	match_addr(&rule, NFT_CMP_EQ, family == 4 ? IP4_DESTINATION : IP6_DESTINATION, router);
 	nft_rule_finish(&rule, NFT_GOTO, "echo_router");
-}
 
-/* Step 4, the late: type and code, and UDP in the header that comes back in the message. */
-static void
-ruleset_add_late_rule(struct nft_batch *batch, int family)
-{
-	static const uint8_t port4[2] = {3, 3}, port6[2] = {1, 4};
-	struct nft_rule rule = nft_rule_start(batch, "prerouting");
-
-	match_family(&rule, family == 4 ? NFPROTO_IPV4 : NFPROTO_IPV6);
-	match_l4proto(&rule, family == 4 ? IPPROTO_ICMP : IPPROTO_ICMPV6);
+	rule = ruleset_start_icmp(batch, family);
 	nft_rule_payload(&rule, NFT_PAYLOAD_TRANSPORT_HEADER, 0, sizeof(port4), NFT_REG_1);
 	nft_rule_cmp(&rule, NFT_CMP_EQ, NFT_REG_1, family == 4 ? port4 : port6, sizeof(port4));
 	nft_rule_payload(&rule, NFT_PAYLOAD_TRANSPORT_HEADER,
@@ -443,12 +444,9 @@ ruleset_build(struct nft_batch *batch, const struct tap_config *config)
 	ruleset_add_source6_rules(batch, config);
 	ruleset_add_dns_rule(batch, IPPROTO_UDP);
 	ruleset_add_dns_rule(batch, IPPROTO_TCP);
-	ruleset_add_echo_rule(batch, 4, &config->router4);
-	ruleset_add_late_rule(batch, 4);
-	if (tap_has_ipv6(config)) {
-		ruleset_add_echo_rule(batch, 6, &config->router6);
-		ruleset_add_late_rule(batch, 6);
-	}
+	ruleset_add_icmp_rules(batch, 4, &config->router4);
+	if (tap_has_ipv6(config))
+		ruleset_add_icmp_rules(batch, 6, &config->router6);
 	ruleset_add_never_rules(batch, config);
 	ruleset_add_open_rules(batch);
 	ruleset_add_rest_rules(batch);

@@ -105,7 +105,6 @@ socket_make(const struct socket_row *row)
 static int
 socket_nflog_set(int fd, uint16_t attr, const void *value, size_t len)
 {
-	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
 	char bytes[256];
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(bytes);
 	struct nfgenmsg *nfg;
@@ -118,7 +117,7 @@ socket_nflog_set(int fd, uint16_t attr, const void *value, size_t len)
 	nfg->version = NFNETLINK_V0;
 	nfg->res_id = htons(TAP_LOG_GROUP);
 	mnl_attr_put(nlh, attr, len, value);
-	if (sendto(fd, bytes, nlh->nlmsg_len, 0, (struct sockaddr *)&kernel, sizeof(kernel)) < 0)
+	if (send(fd, bytes, nlh->nlmsg_len, 0) < 0)
 		return -errno;
 	/* After the bind, refused packets may come before the acknowledgement. */
 	while ((got = recv(fd, bytes, sizeof(bytes), 0)) > 0) {

@@ -69,7 +69,6 @@ sockdiag_count_packet(const struct nlmsghdr *nlh, void *context)
 static int
 sockdiag_dump(int fd, uint8_t family, uint8_t proto, size_t *count)
 {
-	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
 	char bytes[256], answer[SOCKDIAG_ANSWER_MAX];
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(bytes);
 	struct inet_diag_req_v2 *inet;
@@ -87,7 +86,7 @@ sockdiag_dump(int fd, uint8_t family, uint8_t proto, size_t *count)
 		inet->sdiag_protocol = proto;
 		inet->idiag_states = proto == IPPROTO_TCP ? SOCKDIAG_TCP_STATES : ~0u;
 	}
-	if (sendto(fd, nlh, nlh->nlmsg_len, 0, (struct sockaddr *)&kernel, sizeof(kernel)) < 0)
+	if (send(fd, nlh, nlh->nlmsg_len, 0) < 0)
 		return -errno;
 	do {
 		len = recv(fd, answer, sizeof(answer), 0);

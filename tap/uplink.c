@@ -90,7 +90,6 @@ uplink_one(const struct nlmsghdr *nlh, void *context)
 static int
 uplink_list(int rtnl, struct uplink_search *search)
 {
-	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
 	char bytes[UPLINK_ANSWER_MAX];
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(bytes);
 	struct ifinfomsg *ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
@@ -100,7 +99,7 @@ uplink_list(int rtnl, struct uplink_search *search)
 	nlh->nlmsg_type = RTM_GETLINK;
 	nlh->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
 	ifi->ifi_family = AF_UNSPEC;
-	if (sendto(rtnl, nlh, nlh->nlmsg_len, 0, (struct sockaddr *)&kernel, sizeof(kernel)) < 0)
+	if (send(rtnl, nlh, nlh->nlmsg_len, 0) < 0)
 		return -errno;
 	do {
 		len = recv(rtnl, bytes, sizeof(bytes), 0);

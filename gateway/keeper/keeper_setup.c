@@ -66,36 +66,25 @@ setup_dir(const char *path, mode_t mode, uid_t uid, gid_t gid, const char *optio
 	close(fd);
 }
 
-/* Parents may be missing (~/.local/state). The roles' own users pass through them, so the umask must not matter. */
+/* Makes the parents of a directory that are missing (~/.local/state), open to the roles' own users, so the umask must
+ * not matter. For the state directory: auditor and control open what is in it by its path, as their own users, so that
+ * each parent must let them through. */
 static void
-setup_parents(const char *path)
+setup_parents(const struct options *o, const char *path)
 {
+	bool checked = path == o->state_dir && !o->rootless;
 	char part[512];
+	struct stat st;
 
 	snprintf(part, sizeof(part), "%s", path);
 	for (char *slash = strchr(part + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
 		if (mkdir(part, 0755) == 0) /* a failure shows at the last one */
 			chmod(part, 0755);
-		*slash = '/';
-	}
-}
-
-/* Auditor and control open what is in the state directory by its path, as their own users. */
-static void
-setup_parents_open(const struct options *o)
-{
-	char part[512];
-	struct stat st;
-
-	snprintf(part, sizeof(part), "%s", o->state_dir);
-	for (char *slash = strchr(part + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (stat(part, &st) == 0 && (st.st_mode & S_IXOTH) == 0 &&
+		if (checked && stat(part, &st) == 0 && (st.st_mode & S_IXOTH) == 0 &&
 		    ((st.st_mode & S_IXGRP) == 0 || st.st_gid != o->group_gid))
 			log_fatalx("--state-dir %s: %s is closed to the roles' users (mode %03o): chmod o+x %s, or "
-				   "name another "
-				   "directory",
+				   "name another directory",
 			    o->state_dir, part, (unsigned int)st.st_mode & 0777, part);
 		*slash = '/';
 	}
@@ -110,10 +99,8 @@ setup_dirs(const struct options *o)
 	uid_t self = geteuid();
 	gid_t gid = getegid();
 
-	setup_parents(o->runtime_dir);
-	setup_parents(o->state_dir);
-	if (!o->rootless)
-		setup_parents_open(o);
+	setup_parents(o, o->runtime_dir);
+	setup_parents(o, o->state_dir);
 	setup_dir(o->runtime_dir, o->rootless ? 0700 : 0755, self, gid, runtime);
 	snprintf(path, sizeof(path), "%s/empty", o->runtime_dir);
 	setup_dir(path, 0555, self, gid, runtime);
