@@ -66,6 +66,16 @@ auditor_add_sender(struct auditor *auditor, const struct msg_channel *channel, i
 		auditor_batch_schedule(auditor, false);
 }
 
+/* Adds an event of the auditor's own; takes detail. */
+static int
+auditor_add_event(struct auditor *auditor, enum event_kind kind, json_t *detail, struct error *err)
+{
+	struct record record;
+
+	auditor_batch_own(auditor, &record, kind, detail);
+	return store_add(auditor->store, &record, err);
+}
+
 /* Adds to the batch what the log must say before anything else: who is attached, and what happened to it. */
 static int
 auditor_add_history(struct auditor *auditor, struct error *err)
@@ -78,24 +88,19 @@ auditor_add_history(struct auditor *auditor, struct error *err)
 		if (store_add(auditor->store, &record, err) < 0)
 			return -1;
 	}
-	if (auditor->replaced_pending) {
-		auditor_batch_own(auditor, &record, EVENT_AUDIT_REPLACED,
-		    json_pack("{s:s, s:s}", "why", auditor->opening.why, "moved_to", auditor->opening.moved_to));
-		if (store_add(auditor->store, &record, err) < 0)
-			return -1;
-	}
-	if (auditor->tampered[0] != '\0') {
-		auditor_batch_own(auditor, &record, EVENT_TAMPERED, json_pack("{s:s}", "log", auditor->tampered));
-		if (store_add(auditor->store, &record, err) < 0)
-			return -1;
-	}
-	if (auditor->out_since_us != 0) {
-		auditor_batch_own(auditor, &record, EVENT_AUDIT_RESUMED,
-		    json_pack("{s:i, s:s, s:s}", "lost", 0, "since", render_time_utc(auditor->out_since_us, since),
-			"why", auditor->out_why));
-		if (store_add(auditor->store, &record, err) < 0)
-			return -1;
-	}
+	if (auditor->replaced_pending &&
+	    auditor_add_event(auditor, EVENT_AUDIT_REPLACED,
+		json_pack("{s:s, s:s}", "why", auditor->opening.why, "moved_to", auditor->opening.moved_to), err) < 0)
+		return -1;
+	if (auditor->tampered[0] != '\0' &&
+	    auditor_add_event(auditor, EVENT_TAMPERED, json_pack("{s:s}", "log", auditor->tampered), err) < 0)
+		return -1;
+	if (auditor->out_since_us != 0 &&
+	    auditor_add_event(auditor, EVENT_AUDIT_RESUMED,
+		json_pack("{s:i, s:s, s:s}", "lost", 0, "since", render_time_utc(auditor->out_since_us, since), "why",
+		    auditor->out_why),
+		err) < 0)
+		return -1;
 	return auditor_close_earlier(auditor, err);
 }
 
@@ -289,28 +294,13 @@ auditor_keeper_broken_handler(struct ipc *ipc, const char *why)
 	auditor_stop(auditor);
 }
 
-/* Opens the log for the first time. A full disk passes, and is waited for; other reasons end the start. */
-static int
-auditor_first_open(struct auditor *auditor, struct error *err)
-{
-	if (auditor_open(auditor, err) == 0)
-		return 0;
-	if (err->code == ERROR_USAGE || err->code == ERROR_EXISTS || err->code == ERROR_PERMISSION ||
-	    err->code == ERROR_NOT_FOUND)
-		log_fatalx("%s", err->text);
-	return -1;
-}
-
 /* What needs no log: path, loop, timers. */
 static void
 auditor_setup(struct auditor *auditor, const struct options *options)
 {
 	auditor->options = options;
-	auditor->keeper.source.fd = -1;
-	auditor->keeper.self = MSG_ROLE_AUDITOR;
-	auditor->keeper.peer = MSG_ROLE_KEEPER;
-	auditor->keeper.message_handler = auditor_keeper_handler;
-	auditor->keeper.broken_handler = auditor_keeper_broken_handler;
+	ipc_init(
+	    &auditor->keeper, MSG_ROLE_AUDITOR, MSG_ROLE_KEEPER, auditor_keeper_handler, auditor_keeper_broken_handler);
 	if (snprintf(auditor->path, sizeof(auditor->path), "%s/audit/audit.db", options->state_dir) >=
 	    (int)sizeof(auditor->path))
 		log_fatalx("the path of the state directory is too long");
@@ -369,7 +359,12 @@ auditor_run(const struct role *role, const struct options *options)
 	auditor_setup(auditor, options);
 	auditor_regroup(auditor);
 	auditor_load_key(auditor);
-	rc = auditor_first_open(auditor, &err);
+	rc = auditor_open(auditor, &err);
+	/* A full disk passes, and is waited for. */
+	if (rc < 0 &&
+	    (err.code == ERROR_USAGE || err.code == ERROR_EXISTS || err.code == ERROR_PERMISSION ||
+		err.code == ERROR_NOT_FOUND))
+		log_fatalx("%s", err.text);
 	confine_syscalls(role->confinement.syscalls);
 	auditor->confined = true;
 	if (rc == 0 && store_start_checkpoints(auditor->store, &err) < 0)

@@ -211,10 +211,8 @@ auditor_channel_add(struct auditor *auditor, const struct msg_channel *channel, 
 	sender->role = (enum msg_role)channel->role;
 	sender->epoch = channel->epoch;
 	sender->gone.handler = auditor_channel_gone_handler;
-	sender->ipc.self = MSG_ROLE_AUDITOR;
-	sender->ipc.peer = MSG_ROLE_SENDER;
-	sender->ipc.message_handler = auditor_channel_message_handler;
-	sender->ipc.broken_handler = auditor_channel_broken_handler;
+	ipc_init(&sender->ipc, MSG_ROLE_AUDITOR, MSG_ROLE_SENDER, auditor_channel_message_handler,
+	    auditor_channel_broken_handler);
 	rc = ipc_open(&sender->ipc, auditor->loop, fd);
 	if (rc < 0) {
 		close(fd);

@@ -239,10 +239,7 @@ control_run(const struct role *role, const struct options *options)
 	if (control_compile_setup(&control, &err) < 0)
 		log_fatalx("%s", err.text);
 	confine_syscalls(role->confinement.syscalls);
-	control.keeper.self = MSG_ROLE_CONTROL;
-	control.keeper.peer = MSG_ROLE_KEEPER;
-	control.keeper.message_handler = control_message_handler;
-	control.keeper.broken_handler = control_broken_handler;
+	ipc_init(&control.keeper, MSG_ROLE_CONTROL, MSG_ROLE_KEEPER, control_message_handler, control_broken_handler);
 	rc = ipc_open(&control.keeper, control.loop, options->role_fd);
 	if (rc == 0)
 		rc = ipc_send(&control.keeper, MSG_READY, 0, &ready, sizeof(ready), NULL, 0);

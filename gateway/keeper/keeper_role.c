@@ -54,10 +54,7 @@ keeper_role_init(struct keeper_role *role, struct keeper *keeper, const struct r
 	role->row = row;
 	role->index = index;
 	role->respawn_ms = KEEPER_RESPAWN_MS;
-	role->ipc.source.fd = -1;
-	role->ipc.self = MSG_ROLE_KEEPER;
-	role->ipc.peer = (uint8_t)row->kind;
-	role->ipc.broken_handler = role_broken_handler;
+	ipc_init(&role->ipc, MSG_ROLE_KEEPER, row->kind, NULL, role_broken_handler);
 	role->respawn_timer.handler = role_respawn_handler;
 }
 

@@ -441,11 +441,8 @@ gateway_run(const struct role *role, const struct options *options)
 	gateway.interim.every_ms = options->progress_ms;
 	recorder_init(&gateway.recorder, gateway.loop, options->epoch);
 	metrics_start(&gateway);
-	gateway.link.ipc.self = MSG_ROLE_GATEWAY;
-	gateway.link.ipc.peer = MSG_ROLE_KEEPER;
-	gateway.link.ipc.message_handler = gateway_message_handler;
+	ipc_init(&gateway.link.ipc, MSG_ROLE_GATEWAY, MSG_ROLE_KEEPER, gateway_message_handler, gateway_broken_handler);
 	gateway.link.ipc.fds_lost_handler = gateway_fds_lost_handler;
-	gateway.link.ipc.broken_handler = gateway_broken_handler;
 	if (ipc_open(&gateway.link.ipc, gateway.loop, options->role_fd) < 0)
 		log_fatal("channel to the keeper");
 	role_confine(role, options);

@@ -62,6 +62,18 @@ ipc_pair(int ret_fds[2])
 	return 0;
 }
 
+void
+ipc_init(struct ipc *ipc, unsigned int self, unsigned int peer,
+    bool (*message_handler)(struct ipc *ipc, struct ipc_message *message),
+    void (*broken_handler)(struct ipc *ipc, const char *why))
+{
+	*ipc = (struct ipc){.self = (uint8_t)self,
+	    .peer = (uint8_t)peer,
+	    .source.fd = -1,
+	    .message_handler = message_handler,
+	    .broken_handler = broken_handler};
+}
+
 int
 ipc_open(struct ipc *ipc, struct loop *loop, int fd)
 {

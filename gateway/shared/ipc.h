@@ -54,7 +54,11 @@ struct ipc {
 	size_t queue_len;
 };
 
-/* Start on fd (owned from now on). Returns 0 or -errno. Roles and handlers must be set before. */
+/* A closed channel between the roles self and peer (enum msg_role). */
+void ipc_init(struct ipc *ipc, unsigned int self, unsigned int peer,
+    bool (*message_handler)(struct ipc *ipc, struct ipc_message *message),
+    void (*broken_handler)(struct ipc *ipc, const char *why));
+/* Start on fd (owned from now on). Returns 0 or -errno. */
 int ipc_open(struct ipc *ipc, struct loop *loop, int fd);
 /* Close the descriptor and drop the queue; no handler is called. */
 void ipc_close(struct ipc *ipc);

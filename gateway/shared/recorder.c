@@ -110,11 +110,7 @@ recorder_init(struct recorder *recorder, struct loop *loop, uint64_t epoch)
 	memset(recorder, 0, sizeof(*recorder));
 	recorder->loop = loop;
 	recorder->epoch = epoch;
-	recorder->ipc.source.fd = -1;
-	recorder->ipc.self = MSG_ROLE_SENDER;
-	recorder->ipc.peer = MSG_ROLE_AUDITOR;
-	recorder->ipc.message_handler = recorder_message_handler;
-	recorder->ipc.broken_handler = recorder_broken_handler;
+	ipc_init(&recorder->ipc, MSG_ROLE_SENDER, MSG_ROLE_AUDITOR, recorder_message_handler, recorder_broken_handler);
 	recorder->next_seq = 1;
 	STAILQ_INIT(&recorder->queue);
 	STAILQ_INIT(&recorder->waits);
