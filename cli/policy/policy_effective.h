@@ -3,7 +3,7 @@
 #ifndef POSTERN_CLI_POLICY_EFFECTIVE_H
 #define POSTERN_CLI_POLICY_EFFECTIVE_H
 
-#include "policy/text/terms.h"
+#include "policy/compiled/terms.h"
 
 #include <jansson.h>
 #include <stdio.h>

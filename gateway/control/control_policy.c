@@ -15,7 +15,7 @@
 #include "gateway/control/control_record.h"
 #include "gateway/control/control_state.h"
 #include "gateway/control/control_usage.h"
-#include "policy/text/terms.h"
+#include "policy/compiled/terms.h"
 #include "policy/verdict.h"
 
 #include <stdio.h>

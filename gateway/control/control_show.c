@@ -4,7 +4,7 @@
 #include "gateway/control/control_config.h"
 #include "gateway/control/control_metrics.h"
 #include "policy/text/quantity.h"
-#include "policy/text/terms.h"
+#include "policy/compiled/terms.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,9 +3,8 @@
  *
  * The control role compiles; the keeper and the gateways map the same sealed memfd and run snapshot_open, which checks
  * every offset and count, so that decisions afterwards need no checks. Decisions make no system calls and allocate
- * nothing. DNS, SNI, Host, the command line and the tests use these same functions (CASES B-27).
- *
- * Precedence: never list, then deny, then allow; order within the text does not matter. An empty policy allows nothing.
+ * nothing. Here is what the rules say of one name, address or place: never list, then deny, then allow, whatever the
+ * order in the text; an empty policy allows nothing. What follows for a connection or a question: policy/verdict.h.
  *
  * Time is an argument (now_us, microseconds since the epoch, clock_real_us): a rule past its deadline is no rule. Of
  * the rules that allow something, one without deadline and count is named before one with, so that a grant is not used

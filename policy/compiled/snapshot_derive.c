@@ -3,7 +3,7 @@
  * works it out again and compares, so that a block can state rules and nothing that contradicts them. */
 #include "policy/compiled/snapshot_format.h"
 
-#include "policy/names/ranges.h"
+#include "policy/compiled/ranges.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A policy as people write it: YAML text <-> rules and settings. Compiled for the data path by policy/compiled/snapshot.h. */
+/* A policy as people write it: YAML text <-> rules and settings. policy/compiled/snapshot.h compiles it. */
 #ifndef POSTERN_POLICY_POLICY_H
 #define POSTERN_POLICY_POLICY_H
 

@@ -2,7 +2,7 @@
 /* Organisation, presets, sandbox and edits become one policy: what wins, what bounds, and what each may not say. */
 #include "policy/text/layers.h"
 
-#include "policy/text/terms.h"
+#include "policy/compiled/terms.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

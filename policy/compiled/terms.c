@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policy/text/terms.h"
+#include "policy/compiled/terms.h"
 
 #include "policy/text/quantity.h"
 

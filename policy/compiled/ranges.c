@@ -7,7 +7,7 @@
  * from each other in one pass each, since spans stay sorted by address. An interval that the step before had too is
  * grown along the ports instead of being repeated. Distinct steps, protocols and families cannot overlap, so the result
  * is disjoint by construction. */
-#include "policy/names/ranges.h"
+#include "policy/compiled/ranges.h"
 
 #include <netinet/in.h>
 #include <stdlib.h>
