@@ -10,30 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int
-store_exec(struct store *store, const char *sql, struct error *err)
-{
-	if (sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK)
-		return 0;
-	return schema_error(err, store->db, store->file.path);
-}
-
-int
-store_integer(struct store *store, const char *sql, int64_t *ret_value, struct error *err)
-{
-	sqlite3_stmt *stmt;
-	int rc;
-
-	if (sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL) != SQLITE_OK)
-		return schema_error(err, store->db, store->file.path);
-	rc = sqlite3_step(stmt);
-	*ret_value = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
-	if (rc != SQLITE_ROW)
-		schema_error(err, store->db, store->file.path);
-	sqlite3_finalize(stmt);
-	return rc == SQLITE_ROW ? 0 : -1;
-}
-
 static int
 store_hook(void *context, sqlite3 *db, const char *name, int frames)
 {
@@ -200,31 +176,6 @@ store_prepare(struct store *store, struct store_opening *opening, struct error *
 	return store_file_identify(&store->file, err);
 }
 
-/* Was all of it checked that had to be? */
-static bool
-store_is_checked(const struct store *store)
-{
-	struct checkpoint_state state;
-
-	store_checkpoint_state(store, &state);
-	return !store->check_due || state.checked;
-}
-
-static void
-store_close_file(struct store *store)
-{
-	checkpoint_stop(store->checkpoint);
-	store->checkpoint = NULL;
-	insert_finalize(&store->insert);
-	store_seal_close(&store->seal);
-	sqlite3_finalize(store->begin);
-	sqlite3_finalize(store->commit);
-	sqlite3_finalize(store->rollback);
-	store->begin = store->commit = store->rollback = NULL;
-	sqlite3_close(store->db);
-	store->db = NULL;
-}
-
 /* Opening failed: does the file's content explain it? Our statements are constant, so an error in one is the file's. */
 static bool
 store_blames_file(struct store *store)
@@ -255,7 +206,7 @@ store_open_file(struct store *store, struct store_opening *opening, struct error
 		return 0;
 	else if (err->code == ERROR_SYSTEM && store_blames_file(store))
 		err->code = ERROR_CORRUPT;
-	store_close_file(store);
+	store_close_db(store);
 	return -1;
 }
 
@@ -287,42 +238,4 @@ store_open(const char *path, struct store_opening *ret_opening, struct error *er
 		return NULL;
 	}
 	return store;
-}
-
-void
-store_close(struct store *store)
-{
-	if (store == NULL)
-		return;
-	if (store->db != NULL) {
-		bool in_order = !store->must_reopen && store_is_checked(store);
-
-		store_close_file(store);
-		if (in_order)
-			store_file_leave(&store->file, STORE_MARK_CLOSED);
-	}
-	store_file_unlock(&store->file);
-	free(store);
-}
-
-void
-store_limit_log(struct store *store, uint64_t bytes)
-{
-	store->limits = checkpoint_limits(bytes / CHECKPOINT_FRAME_BYTES);
-}
-
-int
-store_start_checkpoints(struct store *store, struct error *err)
-{
-	if (store->checkpoint == NULL)
-		store->checkpoint = checkpoint_start(store->file.path, &store->limits, store->check_due, err);
-	return store->checkpoint == NULL ? -1 : 0;
-}
-
-void
-store_checkpoint_state(const struct store *store, struct checkpoint_state *ret_state)
-{
-	memset(ret_state, 0, sizeof(*ret_state));
-	if (store->checkpoint != NULL)
-		checkpoint_state(store->checkpoint, ret_state);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Between the store's files: store_open.c brings a database into use, store.c writes batches, store_upkeep.c does what
- * comes round: seals, retention, carrying over. */
+/* Between the store's two files: store_open.c brings a database into use, store.c writes batches, does what comes round
+ * (seals, retention) and closes. */
 #ifndef POSTERN_AUDIT_STORE_PART_H
 #define POSTERN_AUDIT_STORE_PART_H
 
@@ -34,8 +34,7 @@ int store_begin(struct store *store, struct error *err);
  */
 int store_fail(struct store *store, int rc, struct error *err);
 
-/* Links that no seal vouches for, 0 when nobody can sign; add a seal over them to the batch. */
-int64_t store_unsealed(const struct store *store);
-int store_add_seal(struct store *store, struct error *err);
+/* Closes the database and all that was made of it; the lock file stays. */
+void store_close_db(struct store *store);
 
 #endif
