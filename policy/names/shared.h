@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a name's registration says: whose names lie below it, and what else a person should know who allows it.
  *
- * From the Public Suffix List as compiled into libpsl, from policy/names/shared_hosts.csv (object stores and the like that
- * the list lacks) and from policy/names/noted_names.csv. No file is read. */
+ * From the Public Suffix List as compiled into libpsl, from policy/names/shared_hosts.csv (object stores and others
+ * that the list lacks) and from policy/names/noted_names.csv. No file is read. */
 #ifndef POSTERN_POLICY_SHARED_H
 #define POSTERN_POLICY_SHARED_H
 
