@@ -73,7 +73,7 @@ run_userns(const struct run_child_config *config, int ready_fd)
 	}
 }
 
-/* Mounts a file with the resolvers of the sandbox over the target of /etc/resolv.conf; hides the directories of daemons. */
+/* Mounts a file with our resolvers over the target of /etc/resolv.conf, and hides the directories of daemons. */
 static void
 run_mounts(const struct run_child_config *config, int ready_fd)
 {
