@@ -24,8 +24,8 @@
 /* Who sends what to whom, with what body and what descriptors, and the answer: the table in gateway/shared/msg.c. */
 enum msg_type {
 	MSG_READY = 1, /* set up and confined */
-	MSG_CHANNEL, /* a channel to the auditor, or (to the auditor) from a sender, or (to control) the API's listener */
-	MSG_RESULT, /* answer to a request that has no own answer */
+	MSG_CHANNEL,   /* to the auditor, or (to it) from a sender, or (to control) the API's listener */
+	MSG_RESULT,    /* answer to a request that has no own answer */
 
 	MSG_ATTACH, /* with the snapshot */
 	MSG_ATTACHED,
