@@ -106,7 +106,8 @@ options_match() {
 	log_has read '.event == "restored"'
 	postern log --since 1d -o json >"$LAB/tmp/rows"
 	equal "differences" "" "$(python3 "$LAB_DIR/manual.py" audit "$MAN/postern-audit.5.scd" "$DB" "$LAB/tmp/rows")"
-	equal "members" "" "$(python3 "$LAB_DIR/manual.py" members "$MAN/postern-audit.5.scd" "$REPO/audit/show/render_json.c")"
+	equal "members" "" "$(python3 "$LAB_DIR/manual.py" members "$MAN/postern-audit.5.scd" \
+		"$REPO/audit/columns.c" "$REPO/audit/show/render_json.c")"
 	# A page that lacks a column and a word is noticed.
 	sed -E '/^\|  up_sport$/,+2d; s/^\*sni_missing\*$/*sni*/' "$MAN/postern-audit.5.scd" >"$LAB/tmp/page.scd"
 	run -0 python3 "$LAB_DIR/manual.py" audit "$LAB/tmp/page.scd" "$DB" "$LAB/tmp/rows"

@@ -4,7 +4,7 @@
 
   manual.py options PAGE HELP...       the options that a page (man/*.scd) defines, and those of the commands' help texts
   manual.py audit PAGE DB JSONL        postern-audit(5) against a database and the output of postern log -o json
-  manual.py members PAGE SOURCE        its section JSON against the members that audit/show/render_json.c writes
+  manual.py members PAGE SOURCE...     its section JSON against the members that audit/columns.c and show/render_json.c name
   manual.py keys PAGE FILE...          the members of JSON objects, all levels, against the words that a page marks
   manual.py words PAGE SECTION WORD... the words that a section defines
   manual.py csv PAGE FILE              its section on CSV against a header line
@@ -119,11 +119,11 @@ def audit(page, path, lines):
     audit_json(page, lines)
 
 
-def members(page, source):
+def members(page, *sources):
     page = sections(read(page))["JSON"]
-    names = set(re.findall(r'object, "(\w+)"', read(source)))
+    names = {name for source in sources for name in re.findall(r'(?:object, |\bJSON\()"(\w+)"', read(source))}
     if len(names) < 40:
-        print(f"only {len(names)} members in {source}")
+        print(f"only {len(names)} members in {sources}")
     tell_both("JSON", names, marked(page) - ({"flow", "deny", "dns", "event"} - names))
 
 
