@@ -291,7 +291,7 @@ verify_run(const char *path, const struct verify_options *options, struct verify
 	rc = v.chain == NULL ? error_sys(err, ENOMEM, "%s", path) : verify_all(&v);
 	verify_accounts_free(v.accounts);
 	chain_free(v.chain);
-	schema_reference_close(v.reference);
+	schema_check_reference_close(v.reference);
 	open_close(&v.file);
 	return rc;
 }

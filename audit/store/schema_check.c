@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Columns and constraints of a table; the widest of ours has 43. */
-#define SCHEMA_PARTS_MAX 64
-
 #define SCHEMA_OBJECTS "SELECT type, name, tbl_name, sql FROM main.sqlite_schema"
 
 static const char *const schema_word_tables[] = {"verdicts", "reasons", "ends", "name_sources", "event_kinds"};
@@ -29,7 +26,7 @@ schema_check_reference(struct error *err)
 }
 
 void
-schema_reference_close(sqlite3 *reference)
+schema_check_reference_close(sqlite3 *reference)
 {
 	sqlite3_close(reference);
 }
@@ -65,88 +62,6 @@ schema_compact(const char *sql)
 	return text;
 }
 
-struct schema_parts {
-	size_t count;
-	struct {
-		const char *text;
-		size_t len;
-	} parts[SCHEMA_PARTS_MAX];
-};
-
-/* Version 1's migration needs it, and every insert gives a value: it changes nothing. */
-#define SCHEMA_DEFAULT " DEFAULT 0"
-
-/* What stands between the parentheses of a compact CREATE TABLE, and, as one more, what stands around them. */
-static bool
-schema_split(char *sql, struct schema_parts *ret_parts)
-{
-	char *open = strchr(sql, '('), *close = strrchr(sql, ')'), *at;
-	int depth = 0;
-
-	ret_parts->count = 0;
-	if (open == NULL || close == NULL || close < open)
-		return false;
-	for (char *from = at = open + 1; at <= close; at++) {
-		depth += (*at == '(') - (*at == ')');
-		if (at != close && (*at != ',' || depth != 0))
-			continue;
-		if (ret_parts->count == SCHEMA_PARTS_MAX)
-			return false;
-		size_t len = (size_t)(at - from), skip = strlen(SCHEMA_DEFAULT);
-		if (len > skip && memcmp(at - skip, SCHEMA_DEFAULT, skip) == 0)
-			len -= skip;
-		ret_parts->parts[ret_parts->count].text = from;
-		ret_parts->parts[ret_parts->count++].len = len;
-		from = at + 1;
-	}
-	return true;
-}
-
-static bool
-schema_parts_have(const struct schema_parts *parts, const char *text, size_t len)
-{
-	for (size_t i = 0; i < parts->count; i++)
-		if (parts->parts[i].len == len && memcmp(parts->parts[i].text, text, len) == 0)
-			return true;
-	return false;
-}
-
-/* Two compact CREATE TABLE with the same columns in any order. */
-static bool
-schema_same_table(char *a, char *b)
-{
-	struct schema_parts ours, theirs;
-	size_t before = strcspn(a, "(");
-
-	if (!schema_split(a, &ours) || !schema_split(b, &theirs) || ours.count != theirs.count ||
-	    strncmp(a, b, before + 1) != 0 || strcmp(strrchr(a, ')'), strrchr(b, ')')) != 0)
-		return false;
-	for (size_t i = 0; i < ours.count; i++)
-		if (!schema_parts_have(&theirs, ours.parts[i].text, ours.parts[i].len))
-			return false;
-	return true;
-}
-
-/* Do two CREATE statements, or two objects that have none, mean the same? An SQLite result code. */
-static int
-schema_compare_sql(const char *a, const char *b, bool table, int *ret_same)
-{
-	char *ours, *theirs;
-	int rc;
-
-	*ret_same = a == b;
-	if (a == NULL || b == NULL)
-		return SQLITE_OK;
-	ours = schema_compact(a);
-	theirs = schema_compact(b);
-	rc = ours == NULL || theirs == NULL ? SQLITE_NOMEM : SQLITE_OK;
-	if (rc == SQLITE_OK)
-		*ret_same = strcmp(ours, theirs) == 0 || (table && schema_same_table(ours, theirs));
-	free(ours);
-	free(theirs);
-	return rc;
-}
-
 /* NULL: it is NULL, or there was no memory, which *rc then says. What is not read for want of memory must not look like
  * somebody's doing. */
 static const char *
@@ -159,17 +74,29 @@ schema_column(sqlite3_stmt *stmt, int column, int *rc)
 	return text;
 }
 
-/* Compare the object that each of two statements stands on. */
+/* Do the objects that two statements stand on mean the same? An SQLite result code. */
 static int
 schema_compare(sqlite3_stmt *a, sqlite3_stmt *b, int *ret_same)
 {
 	int rc = SQLITE_OK;
-	const char *type = schema_column(a, 0, &rc), *ours = schema_column(a, 3, &rc),
-		   *theirs = schema_column(b, 3, &rc);
+	const char *ours_sql = schema_column(a, 3, &rc), *theirs_sql = schema_column(b, 3, &rc);
+	char *ours, *theirs;
 
 	if (rc != SQLITE_OK)
 		return rc;
-	return schema_compare_sql(ours, theirs, type != NULL && strcmp(type, "table") == 0, ret_same);
+	/* An index that belongs to a constraint has no SQL. */
+	*ret_same = ours_sql == theirs_sql;
+	if (ours_sql == NULL || theirs_sql == NULL)
+		return SQLITE_OK;
+	ours = schema_compact(ours_sql);
+	theirs = schema_compact(theirs_sql);
+	if (ours == NULL || theirs == NULL)
+		rc = SQLITE_NOMEM;
+	else
+		*ret_same = strcmp(ours, theirs) == 0;
+	free(ours);
+	free(theirs);
+	return rc;
 }
 
 /* The object that stmt stands on, as the other database has it: 1 the same, 0 another, -1 it has none. An SQLite result

@@ -15,12 +15,11 @@
 
 /* What postern makes, words and all, in memory. NULL on failure. */
 sqlite3 *schema_check_reference(struct error *err);
-void schema_reference_close(sqlite3 *reference); /* accepts NULL */
+void schema_check_reference_close(sqlite3 *reference); /* accepts NULL */
 
 /* The first table, index, view or trigger that is missing, is another or is none of postern's, as a sentence; "" when
  * there is none. *ret_table: it is one of postern's tables, which holds rows and cannot be made anew. Comments and
- * spaces do not count, nor the order of columns: a table that was brought over from version 1 has the newer ones
- * behind. An SQLite result code. */
+ * spaces do not count. An SQLite result code. */
 int schema_check(sqlite3 *db, sqlite3 *reference, char ret_what[SCHEMA_CHECK_TEXT_MAX], bool *ret_table);
 
 /* Likewise the first word of the lookup tables that is not postern's. Words beyond ours are a newer postern's. */
