@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "audit/query/saturate.h"
 
+#include <sqlite3.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 

@@ -3,7 +3,6 @@
 #ifndef POSTERN_AUDIT_SATURATE_H
 #define POSTERN_AUDIT_SATURATE_H
 
-#include <sqlite3.h>
 #include <stdint.h>
 
 static inline int64_t
@@ -24,6 +23,7 @@ saturate_sub(int64_t a, int64_t b)
 
 /* The same for statements: sum_capped(X) is SQLite's sum(X) of whole numbers, which fails when it becomes too large,
  * and one row could so hide all others. Returns SQLite's code. */
-int saturate_functions(sqlite3 *db);
+struct sqlite3;
+int saturate_functions(struct sqlite3 *db);
 
 #endif

@@ -35,7 +35,7 @@ chain_free(struct chain *chain)
 	free(chain);
 }
 
-/* SHA-256 from memory that is there already has no way to fail; if it did, a wrong head must not go on. */
+/* SHA-256 does not fail once its memory is allocated; if it did, a wrong head must not be used. */
 static void
 chain_must(int ok)
 {
@@ -43,18 +43,21 @@ chain_must(int ok)
 		abort();
 }
 
+/* Begins a digest. */
 static void
 chain_start(struct chain *chain)
 {
 	chain_must(EVP_DigestInit_ex2(chain->ctx, chain->sha256, NULL));
 }
 
+/* Adds bytes. */
 static void
 chain_put(struct chain *chain, const void *bytes, size_t len)
 {
 	chain_must(EVP_DigestUpdate(chain->ctx, bytes, len));
 }
 
+/* Adds a number, big-endian, 8 bytes. */
 static void
 chain_put_number(struct chain *chain, int64_t value)
 {
@@ -65,6 +68,7 @@ chain_put_number(struct chain *chain, int64_t value)
 	chain_put(chain, bytes, sizeof(bytes));
 }
 
+/* Ends the digest. */
 static void
 chain_end(struct chain *chain, uint8_t ret_digest[CHAIN_DIGEST])
 {

@@ -22,9 +22,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Links after which a seal is due: what is found damaged is then narrowed down to so many changes. */
+/* Links after which a seal is due: damage is located to within that many changes. */
 #define SEAL_LINKS 1000
-/* Seconds after which whatever was added is sealed: so much of the newest log is not. */
+/* Seconds after which new links are sealed: at most that much of the newest log is not. */
 #define SEAL_INTERVAL_S 10
 
 #define SEAL_PUBLIC 32     /* bytes of an Ed25519 public key, RFC 8032 */

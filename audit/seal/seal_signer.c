@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The key file. A half-written one must not be taken for a key, nor silently replaced: it is written beside, synced and
- * renamed. */
+/* The key file. It is written under another name, synced and renamed, so that a crash leaves no half of a key. A file
+ * that holds no key is an error, and never replaced. */
 #include "audit/seal/seal.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Open a new file beside path, which signer_put_in_place then renames to it. */
+/* Opens a new file beside path, for signer_put_in_place to rename. */
 static FILE *
 signer_file(const char *path, mode_t mode, char ret_draft[PATH_MAX])
 {
@@ -35,6 +35,7 @@ signer_file(const char *path, mode_t mode, char ret_draft[PATH_MAX])
 	return file;
 }
 
+/* Ends the file that signer_file opened: syncs it and renames it to path, or removes it. */
 static int
 signer_put_in_place(FILE *file, const char *draft, const char *path, bool written, struct error *err)
 {
@@ -50,6 +51,7 @@ signer_put_in_place(FILE *file, const char *draft, const char *path, bool writte
 	return -1;
 }
 
+/* Makes a key, and writes it to path. */
 static int
 signer_make(struct seal_signer *signer, const char *path, struct error *err)
 {
@@ -66,7 +68,7 @@ signer_make(struct seal_signer *signer, const char *path, struct error *err)
 	    file, draft, path, PEM_write_PrivateKey(file, signer->pkey, NULL, NULL, 0, NULL, NULL) == 1, err);
 }
 
-/* For people to take away; made anew whenever it is not there. */
+/* Writes the public key beside the key, for users to copy; again whenever the file is missing. */
 static int
 signer_write_public(const struct seal_signer *signer, const char *path, struct error *err)
 {
@@ -84,6 +86,7 @@ signer_write_public(const struct seal_signer *signer, const char *path, struct e
 	return signer_put_in_place(file, draft, public, fprintf(file, "%s\n", text) > 0, err);
 }
 
+/* Reads a key from fd, which it closes. */
 static int
 signer_read(struct seal_signer *signer, int fd, const char *path, struct error *err)
 {

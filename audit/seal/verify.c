@@ -1,20 +1,30 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Theory of operation. A link says what a row was when it got the number seq; the row carries the number of its newest
- * link; a seal signs the head that all links up to its last_seq lead to. So:
+/* Theory of operation. Each insert or change of a row adds a link to the chain: the row's id, the change's number seq,
+ * and a digest of the whole row. The row carries the number of its newest link. Each link leads from one head to the
+ * next, and a seal signs the head that all links up to its last_seq lead to. Only the keys are trusted; the file may
+ * hold anything. What is proven against what, in the order of the steps:
  *
- *   seals      numbers and ranges without holes, each signed by a key that counts
- *   links      from one sealed head to the next: a link that was changed, removed or put elsewhere leads to another
- * head rows       the row behind each link is there, and the same if its number is the link's numbers    each row's
- * number is that of a link about this row: no row was added, none carries another's number pruning    what was dropped
- * up to pruned_through, which is not signed, retention's event says, which is accounts   the rows of a sandbox are as
- * many as its gateway counted notes      seals that were taken elsewhere stand in the file as they were
+ *   schema     tables, views, triggers, indexes and words against those that postern makes. Finds what would hide or
+ *              change rows from readers, and is not in the chain.
+ *   walk       seals against each other and the keys: numbers and ranges have no holes, each is signed by a key that
+ *              counts. Finds removed, damaged and forged seals.
+ *              Links against the sealed heads: a changed, removed, added or moved link leads to another head.
+ *              Rows against links: behind each link stands its row, with the link's digest if it has the link's number.
+ *              Finds changed and removed rows, and rows put back to an earlier state.
+ *   rows       links against rows: each row's number is that of a link about this row. Finds inserted rows and swapped
+ *              numbers. Each index leads to the row.
+ *   pruning    pruned_through, which is not signed, against retention's own event, which is.
+ *   accounts   the rows of a sandbox against the counts that its gateway kept.
+ *   notes      seals that were taken elsewhere against those in the file.
  *
- * Who holds the key can write a log that passes all but the last: against the machine's owner only a seal that was
- * taken elsewhere helps. Links after the newest seal are not signed yet.
+ * The holder of the key can write a log that passes all steps but the last: against the owner of the machine only a
+ * seal that was taken elsewhere helps. Links after the newest seal are not signed yet.
  *
- * The log may be written and pruned meanwhile. What is newer than the beginning of the run is left alone; rows, links
- * and seals change together in the writer's transactions, and each page is read in one. Only forward references are
- * followed (a row whose number is larger than the link's was changed again, and is met again in the last pass). */
+ * The log may be written and pruned meanwhile. Rows, links and seals newer than the beginning of the run are not
+ * checked. They change together in the writer's transactions, and each page is read in one transaction. A row whose
+ * number is larger than the link's was changed again, and is met again in the last pass.
+ *
+ * A finding never stops the run. A step fails, and with it the run, only when the file cannot be read. */
 #include "audit/seal/verify_steps.h"
 
 #include "audit/store/prune.h"
@@ -37,7 +47,7 @@ verify_fault_text(enum verify_fault fault)
 	return fault < VERIFY_FAULT_MAX ? texts[fault] : "?";
 }
 
-/* Is the first so far to stay? Where links were named together, a record among them tells more. */
+/* Does the first finding so far stay the first? One about a single record tells more than one about its segment. */
 static bool
 verify_first_stays(const struct verify *v, int64_t seq, int64_t segment_end)
 {
@@ -117,8 +127,7 @@ verify_pruning(struct verify *v)
 		return verify_fail(v);
 	if (!told && through != v->pruned_told)
 		verify_find(v, VERIFY_REMOVED, 0, 0, 1, through,
-		    "everything up to number %lld was dropped, and no event says that retention did it",
-		    (long long)through);
+		    "rows up to number %lld were pruned, but no event of retention says so", (long long)through);
 	v->pruned_told = v->result->pruned_through = through;
 	return 0;
 }
@@ -142,7 +151,7 @@ verify_measure(struct verify *v)
 {
 	int64_t first, oldest;
 
-	/* Both at once, so that no link is taken for unsealed whose seal is only a moment younger. */
+	/* In one transaction: else a link whose seal came a moment later would count as unsealed. */
 	if (verify_begin(v) < 0 || verify_integer(v, "SELECT max(n) FROM seals", 0, 0, &v->last_n) < 0 ||
 	    verify_integer(v, "SELECT max(seq) FROM chain", 0, 0, &v->last_seq) < 0 || verify_end(v) < 0 ||
 	    verify_integer(v, "SELECT min(seq) FROM chain WHERE seq > ?1", v->from.last_seq, 0, &first) < 0 ||
@@ -153,11 +162,11 @@ verify_measure(struct verify *v)
 	return 0;
 }
 
-/* The newest seal before what is asked for, unless it is before what was dropped. */
+/* Finds the newest seal before the range asked for, unless it is before what was pruned. */
 static int
 verify_find_beginning(struct verify *v)
 {
-	/* Before the first seal that is not older: a clock that was set back makes later ones look older. */
+	/* The one before the first seal that is not older: after the clock was set back, later ones look older. */
 	static const char by_time[] =
 	    "SELECT max(n) FROM seals WHERE n < coalesce((SELECT min(n) FROM seals WHERE ts >= "
 	    "?1), 9223372036854775807) AND last_seq > ?2";
@@ -177,12 +186,13 @@ verify_find_beginning(struct verify *v)
 	seal_table_next(&next, n - 1, &v->from, &whole);
 	if (rows_finish(&next) < 0)
 		return -1;
-	/* From a seal that proves nothing nothing can begin. */
+	/* A seal that proves nothing is no beginning. */
 	if (!whole || !verify_seal_counts(v, &v->from))
 		v->from = (struct seal){.n = 0};
 	return 0;
 }
 
+/* The keys that count: the given ones, or, without any, those in the file. */
 static int
 verify_load_keys(struct verify *v)
 {
@@ -198,6 +208,7 @@ verify_load_keys(struct verify *v)
 	return rc == 0 ? 0 : verify_fail(v);
 }
 
+/* Is there a sandbox of the name asked for? Without a name there is nothing to check. */
 static int
 verify_check_sandbox(struct verify *v)
 {
@@ -216,7 +227,7 @@ verify_check_sandbox(struct verify *v)
 	    : error_set(v->err, ERROR_NOT_FOUND, "%s: no sandbox in this log had that name", v->options->sandbox);
 }
 
-/* A finding about the file as a whole: any about a record tells more. */
+/* Adds a finding about the file as a whole; any about a record takes precedence as the first. */
 static void
 verify_find_in_file(struct verify *v, const char *what, const char *meaning)
 {
@@ -224,7 +235,7 @@ verify_find_in_file(struct verify *v, const char *what, const char *meaning)
 		verify_find(v, VERIFY_CHANGED, 0, 0, 0, INT64_MAX, "%s: %s", what, meaning);
 }
 
-/* Views, triggers, indexes and the words behind the numbers are under no seal, and who reads the log believes them. */
+/* Compares views, triggers, indexes and words with postern's: no seal covers them, and readers rely on them. */
 static int
 verify_schema(struct verify *v)
 {
@@ -242,12 +253,13 @@ verify_schema(struct verify *v)
 		return error_set(
 		    v->err, ERROR_CORRUPT, "%s: %s; it cannot be read as an audit log", v->file.path, what);
 	v->schema_ours = what[0] == '\0';
-	verify_find_in_file(v, what, "what the log is asked may be answered wrong");
+	verify_find_in_file(v, what, "queries may give wrong answers");
 	rc = schema_check_words(v->file.db, v->reference, what);
-	verify_find_in_file(v, what, "views show another word");
+	verify_find_in_file(v, what, "views show a wrong word");
 	return rc == 0 ? 0 : verify_fail(v);
 }
 
+/* Schema, log id, keys and the range of the run. */
 static int
 verify_start(struct verify *v)
 {
@@ -267,6 +279,7 @@ verify_start(struct verify *v)
 	return verify_measure(v);
 }
 
+/* All steps in their order. */
 static int
 verify_all(struct verify *v)
 {

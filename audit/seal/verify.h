@@ -21,13 +21,13 @@
 #define VERIFY_TEXT_MAX 256
 
 enum verify_fault {
-	VERIFY_CHANGED = 0, /* a row is not what it was when it was linked */
-	VERIFY_REMOVED,     /* a row, or a link, is not there any more */
-	VERIFY_INSERTED,    /* a row that no link is about */
-	VERIFY_REORDERED,   /* a row has a number that is another's */
+	VERIFY_CHANGED = 0, /* a row is not as it was written */
+	VERIFY_REMOVED,     /* a row, or a link, is missing */
+	VERIFY_INSERTED,    /* a row without a link */
+	VERIFY_REORDERED,   /* a row has the number of another one */
 	VERIFY_ROLLED_BACK, /* a row was put back to what it had been */
 	VERIFY_REWRITTEN,   /* links do not lead to the head that was signed */
-	VERIFY_TRUNCATED,   /* the newest part is gone */
+	VERIFY_TRUNCATED,   /* the newest part is missing */
 	VERIFY_BAD_SEAL,    /* a seal is missing, damaged, or not signed by a key that counts */
 	VERIFY_ACCOUNT,     /* rows do not add up to what the gateway counted */
 	VERIFY_FAULT_MAX
@@ -41,7 +41,7 @@ struct verify_finding {
 	char text[VERIFY_TEXT_MAX];
 };
 
-/* A time of which the log itself says that something may be missing. */
+/* A time for which the log itself says that records may be missing. */
 struct verify_gap {
 	int64_t ts_us;
 	unsigned int kind;  /* enum event_kind */

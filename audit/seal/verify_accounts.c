@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Accounting. A gateway counts attempts where they come in, apart from the records that it makes of them, and puts both
- * counts on record; the rows must be as many. A final account must be met exactly. Of one that is not, the gateway went
- * on, or crashed: rows that were there before it are not more than it says, all rows are not fewer. */
+/* Accounting. A gateway counts attempts where they come in, apart from the records that it makes of them, and logs both
+ * counts; the rows must match. A final account must match exactly. After one that is not final the gateway went on, or
+ * crashed: there must not be more rows before it than it says, and not fewer rows in all. */
 #include "audit/seal/verify_steps.h"
+
+#include "audit/query/saturate.h"
 #include "policy/verdict.h"
 
 #include "audit/columns.h"
@@ -32,28 +34,21 @@ _Static_assert(sizeof(account_things) / sizeof(account_things[0]) == RECORD_ATTE
 /* Columns before the counts, in this file's statement. */
 #define ACCOUNT_COUNTS 4
 
-/* A sum is about all records: whatever was found of one of them tells more. */
+/* A sum is about all records: a finding about one of them takes precedence as the first. */
 #define ACCOUNT_ABOUT_ALL INT64_MAX
 
-/* A damaged or hostile count must not overflow a sum. */
-static int64_t
-account_sum(int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
-
+/* Attempts of all verdicts. */
 static int64_t
 account_total(const int64_t counts[VERDICT_MAX])
 {
 	int64_t total = 0;
 
 	for (size_t i = 0; i < VERDICT_MAX; i++)
-		total = account_sum(total, counts[i]);
+		total = saturate_add(total, counts[i]);
 	return total;
 }
 
+/* Order of accounts: by sandbox, then epoch. */
 static int
 account_compare(const void *a, const void *b)
 {
@@ -64,6 +59,7 @@ account_compare(const void *a, const void *b)
 	return left->epoch < right->epoch ? -1 : left->epoch > right->epoch;
 }
 
+/* Reads an account from the current row. */
 static void
 account_read(struct rows *row, struct account *ret_account)
 {
@@ -81,6 +77,7 @@ account_read(struct rows *row, struct account *ret_account)
 	}
 }
 
+/* Appends the current row. 0 or -ENOMEM. */
 static int
 accounts_push(struct verify_accounts *accounts, struct rows *row)
 {
@@ -140,7 +137,7 @@ verify_accounts_free(struct verify_accounts *accounts)
 	free(accounts);
 }
 
-/* The account of this sandbox whose sender gave out the id: the last one that is not after it. NULL: there is none. */
+/* Finds the account of this sandbox whose sender gave out the id: the last one that is not after it. NULL: none. */
 static struct account *
 accounts_find(struct verify_accounts *accounts, int64_t sandbox, int64_t id)
 {
@@ -169,11 +166,12 @@ verify_accounts_add(struct verify_accounts *accounts, enum record_attempt attemp
 
 	if (account == NULL)
 		return;
-	account->rows[attempt][verdict] = account_sum(account->rows[attempt][verdict], count);
+	account->rows[attempt][verdict] = saturate_add(account->rows[attempt][verdict], count);
 	if (seq <= account->seq)
-		account->before[attempt] = account_sum(account->before[attempt], count);
+		account->before[attempt] = saturate_add(account->before[attempt], count);
 }
 
+/* Adds a finding: the gateway counted this many, and the log has another number. */
 static void
 account_find(struct verify *v, const struct account *account, const char *things, const char *what, int64_t counted,
     int64_t found)

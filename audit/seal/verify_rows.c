@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Every row, in the order of ids and from the tables themselves: an index that somebody damaged must not hide one. */
+/* Every row, in the order of ids and from the tables themselves: a damaged index must not hide one. */
 #include "audit/seal/verify_steps.h"
 
 #include "audit/store/schema_check.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Columns behind those of row, link and indexes: whatever the table's step needs. */
+/* Columns after those of row, link and indexes, for the table's own check. */
 static const char *const rows_columns[] = {
     [COLUMNS_CONNECTIONS] = "t.sandbox_id, t.verdict, t.count, t.last_ts IS NOT NULL",
     [COLUMNS_DNS] = "t.sandbox_id, t.verdict, t.count, 0",
@@ -23,8 +23,8 @@ _Static_assert(sizeof(rows_columns) / sizeof(rows_columns[0]) == COLUMNS_TABLE_M
 /* Every index leads to the row. */
 #define ROWS_INDEXED 4
 
-/* Does the event say that something may be missing: records that were lost, a process that ended with what it knew,
- * another file before this one, or a hand at its end? */
+/* Does the event say that something may be missing: lost records, a process that ended with unwritten records, a
+ * replaced file, or a changed end of the log? */
 static bool
 rows_is_gap(int64_t kind, const char *detail)
 {
@@ -42,6 +42,7 @@ rows_is_gap(int64_t kind, const char *detail)
 	return gap;
 }
 
+/* Reports a gap, if the event says that there is one. */
 static void
 rows_event(struct verify *v, struct rows *row)
 {
@@ -57,17 +58,19 @@ rows_event(struct verify *v, struct rows *row)
 		v->options->gap_handler(&gap, v->options->context);
 }
 
+/* Adds an attempt to its account. */
 static void
 rows_attempt(struct verify *v, struct rows *row, enum record_attempt attempt)
 {
 	int64_t verdict = rows_integer(row, ROWS_OWN + 1);
 
-	/* A verdict that is none belongs to no sum; that the row was changed is known already. */
+	/* An invalid verdict belongs to no sum; the change of the row was already found. */
 	if (verdict >= 0 && verdict < VERDICT_MAX)
 		verify_accounts_add(v->accounts, attempt, rows_integer(row, ROWS_OWN), rows_integer(row, 0),
 		    rows_integer(row, 1), (unsigned int)verdict, rows_integer(row, ROWS_OWN + 2));
 }
 
+/* The table's own check of the current row. */
 static void
 rows_own(struct verify *v, struct rows *row, enum columns_table table)
 {
@@ -102,20 +105,21 @@ rows_check_number(struct verify *v, struct rows *row, unsigned int table)
 		return;
 	if (seq > 0 && seq <= v->result->pruned_through)
 		verify_find(v, VERIFY_INSERTED, table, id, seq, 0,
-		    "should have been dropped with all up to number %lld: it was inserted since",
+		    "should have been pruned with the rows up to number %lld: it was inserted later",
 		    (long long)v->result->pruned_through);
 	else if (seq < 1 || !linked)
 		verify_find(v, VERIFY_INSERTED, table, id, seq, 0,
 		    "has no link in the chain: it was inserted, or its link was removed");
 	else if (link_table != table || link_id != id)
 		verify_find(v, VERIFY_REORDERED, table, id, seq, 0,
-		    "has number %lld, which is that of %s %016llx: numbers were exchanged, or it was inserted",
+		    "has number %lld, which belongs to %s %016llx: numbers were swapped, or it was inserted",
 		    (long long)seq,
 		    link_table > 0 && link_table < COLUMNS_TABLE_MAX ? columns_table_name((unsigned int)link_table)
 								     : "?",
 		    (unsigned long long)link_id);
 }
 
+/* All checks of the current row. */
 static void
 rows_row(struct verify *v, struct rows *row, unsigned int table)
 {
@@ -123,7 +127,7 @@ rows_row(struct verify *v, struct rows *row, unsigned int table)
 	rows_check_number(v, row, table);
 	if (rows_integer(row, ROWS_INDEXED) == 0)
 		verify_find(v, VERIFY_CHANGED, table, rows_integer(row, 0), rows_integer(row, 1), 0,
-		    "is left out of an index: a question to the log may not find it");
+		    "is missing in an index: queries may not find it");
 	rows_own(v, row, (enum columns_table)table);
 }
 
@@ -152,6 +156,7 @@ rows_page(struct verify *v, struct rows *rows, unsigned int table, int64_t *next
 	return 1;
 }
 
+/* Checks all rows of a table, a page at a time. */
 static int
 rows_table(struct verify *v, unsigned int table)
 {
@@ -191,6 +196,6 @@ verify_rows(struct verify *v)
 	for (unsigned int table = 1; table < COLUMNS_TABLE_MAX; table++)
 		if (rows_table(v, table) < 0)
 			return -1;
-	/* What was dropped meanwhile is missing in the sums. */
+	/* Rows pruned meanwhile are missing in the sums. */
 	return verify_pruning(v);
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What makes a seal count: the keys, and the seals that were taken elsewhere. */
+/* Seals against the keys, and against the seals that were taken elsewhere. */
 #include "audit/seal/verify_steps.h"
 
 #include "audit/store/seal_table.h"
 
 #include <string.h>
 
-/* Keys of one id that are not the same would take an attack on SHA-256's first four bytes, which is possible: each is
- * tried. */
+/* Two keys can have the same id, which is only four bytes of a SHA-256: each is tried. */
 bool
 verify_seal_counts(const struct verify *v, const struct seal *seal)
 {
@@ -36,18 +35,7 @@ verify_seal_signed(struct verify *v, const struct seal *seal)
 	return false;
 }
 
-static void
-verify_note_missing(struct verify *v, const struct seal *seal, int64_t newest)
-{
-	if (seal->n > newest)
-		verify_find(v, VERIFY_TRUNCATED, 0, 0, seal->first_seq, 0,
-		    "seal %lld was taken elsewhere, here the newest is %lld: records up to number %lld are gone",
-		    (long long)seal->n, (long long)newest, (long long)seal->last_seq);
-	else
-		verify_find(v, VERIFY_BAD_SEAL, 0, 0, seal->first_seq, seal->last_seq,
-		    "seal %lld was taken elsewhere and is not here any more", (long long)seal->n);
-}
-
+/* One seal that was taken elsewhere. newest: the number of the newest seal in the file. */
 static int
 verify_note(struct verify *v, struct rows *next, const struct verify_note *note, int64_t newest)
 {
@@ -59,17 +47,22 @@ verify_note(struct verify *v, struct rows *next, const struct verify_note *note,
 		v->result->notes_of_others++;
 		return 0;
 	}
-	/* One that anybody may have made proves nothing; verify_seal_signed says so. */
+	/* A note without a valid signature proves nothing; verify_seal_signed adds the finding. */
 	if (!verify_seal_signed(v, seal))
 		return 0;
 	found = seal->n >= 1 && seal_table_next(next, seal->n - 1, &here, &whole);
 	if (next->code != 0)
 		return -1;
-	if (!found || here.n != seal->n)
-		verify_note_missing(v, seal, newest);
+	if ((!found || here.n != seal->n) && seal->n > newest)
+		verify_find(v, VERIFY_TRUNCATED, 0, 0, seal->first_seq, 0,
+		    "seal %lld was taken elsewhere, but the newest here is %lld: records up to number %lld are missing",
+		    (long long)seal->n, (long long)newest, (long long)seal->last_seq);
+	else if (!found || here.n != seal->n)
+		verify_find(v, VERIFY_BAD_SEAL, 0, 0, seal->first_seq, seal->last_seq,
+		    "seal %lld was taken elsewhere, and is missing here", (long long)seal->n);
 	else if (!whole || here.last_seq != seal->last_seq || memcmp(here.head, seal->head, CHAIN_DIGEST) != 0)
 		verify_find(v, VERIFY_REWRITTEN, 0, 0, seal->first_seq, seal->last_seq,
-		    "seal %lld is another than the one taken elsewhere: records %lld to %lld were written anew",
+		    "seal %lld differs from the one taken elsewhere: records %lld to %lld were rewritten",
 		    (long long)seal->n, (long long)seal->first_seq, (long long)seal->last_seq);
 	else
 		v->result->notes_matched++;
@@ -86,7 +79,7 @@ verify_seal_notes(struct verify *v)
 
 	if (v->options->note_count == 0)
 		return 0;
-	/* Newer ones than when this run began: the writer went on, and a seal may have been taken since. */
+	/* Read again: the writer went on since the run began, and a newer seal may have been taken. */
 	if (seal_table_newest(v->file.db, &newest, &whole) != 0)
 		return verify_fail(v);
 	seal_table_prepare(&next, v->file.db, v->file.path, v->err);
@@ -96,6 +89,6 @@ verify_seal_notes(struct verify *v)
 		return -1;
 	if (rc == 0 && v->result->notes_of_others == v->options->note_count)
 		verify_find(v, VERIFY_TRUNCATED, 0, 0, 0, 0,
-		    "all seals that were taken elsewhere are of another log: this one took its place");
+		    "all seals that were taken elsewhere are of another log, which this one replaced");
 	return rc;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* From one sealed head to the next, link by link, with a look at the row behind each. */
+/* From one sealed head to the next, link by link, comparing the row of each. */
 #include "audit/seal/verify_steps.h"
 
 #include "audit/store/seal_table.h"
@@ -21,7 +21,7 @@ struct walk {
 	bool pruned_sealed; /* a seal ends there */
 };
 
-/* The number after this one; a hostile file may have the largest there is. */
+/* The number after this one; a hostile file may have the largest possible one. */
 static int64_t
 walk_after(int64_t number)
 {
@@ -38,6 +38,7 @@ walk_close(struct walk *walk, int rc)
 	return rc;
 }
 
+/* Prepares the statements, and begins at the seal that the run begins with. */
 static void
 walk_open(struct walk *walk, struct verify *v)
 {
@@ -75,7 +76,7 @@ walk_row_is_older(struct walk *walk, int64_t row_seq, const struct chain_link *l
 	rows_again(&walk->at);
 	if (about)
 		verify_find(walk->v, VERIFY_ROLLED_BACK, link->table, link->id, link->seq, 0,
-		    "is again as it was before change %lld: it still has number %lld", (long long)link->seq,
+		    "was rolled back to before change %lld: it has number %lld", (long long)link->seq,
 		    (long long)row_seq);
 	return walk->at.code == 0 ? 0 : -1;
 }
@@ -92,8 +93,7 @@ walk_compare_row(struct walk *walk, struct rows *row, const struct chain_link *l
 	if (seq < link->seq)
 		return walk_row_is_older(walk, seq, link);
 	if (chain_digest(walk->v->chain, row, digest) == 0 && memcmp(digest, link->digest, CHAIN_DIGEST) != 0)
-		verify_find(walk->v, VERIFY_CHANGED, link->table, link->id, link->seq, 0,
-		    "is not what it was when it was written");
+		verify_find(walk->v, VERIFY_CHANGED, link->table, link->id, link->seq, 0, "is not as it was written");
 	return 0;
 }
 
@@ -108,12 +108,12 @@ walk_check_row(struct walk *walk, const struct chain_link *link)
 	if (rows_next(row))
 		rc = walk_compare_row(walk, row, link);
 	else if (row->code == 0)
-		verify_find(walk->v, VERIFY_REMOVED, link->table, link->id, link->seq, 0, "is not there any more");
+		verify_find(walk->v, VERIFY_REMOVED, link->table, link->id, link->seq, 0, "is missing");
 	rows_again(row);
 	return row->code == 0 ? rc : -1;
 }
 
-/* The link that walk->links stands on. */
+/* Checks the current link and its row. */
 static int
 walk_link(struct walk *walk)
 {
@@ -136,7 +136,7 @@ walk_link(struct walk *walk)
 	return walk_check_row(walk, &link);
 }
 
-/* Was something dropped while we went? Then our links may be gone. */
+/* Were rows pruned since the last page? Then the next links may be gone. */
 static int
 walk_notice_pruning(struct walk *walk)
 {
@@ -156,7 +156,7 @@ walk_notice_pruning(struct walk *walk)
 	return 0;
 }
 
-/* A page of links up to, with, last_seq. 1: there may be more; 0: done; -1. */
+/* Checks a page of links up to and with last_seq. 1: there may be more; 0: done; -1. */
 static int
 walk_page(struct walk *walk, int64_t last_seq)
 {
@@ -177,6 +177,7 @@ walk_page(struct walk *walk, int64_t last_seq)
 	return count == VERIFY_PAGE;
 }
 
+/* Checks all links up to and with last_seq. */
 static int
 walk_to(struct walk *walk, int64_t last_seq)
 {
@@ -191,8 +192,8 @@ walk_to(struct walk *walk, int64_t last_seq)
 	return rc;
 }
 
-/* The links since the seal before do not lead to this one's head. A number without a link tells where, but in a log
- * that was brought over from a form without a chain, whose first numbers have holes. */
+/* Adds a finding: the links since the seal before do not lead to this one's head. A number without
+ * a link tells where. */
 static void
 walk_find_segment(struct walk *walk, const struct seal *seal)
 {
@@ -200,19 +201,19 @@ walk_find_segment(struct walk *walk, const struct seal *seal)
 
 	if (walk->hole > v->last_seq)
 		verify_find(v, VERIFY_TRUNCATED, 0, 0, walk->hole, 0,
-		    "the chain ends with link %lld, but seal %lld is about links up to %lld", (long long)v->last_seq,
+		    "the chain ends with link %lld, but seal %lld covers links up to %lld", (long long)v->last_seq,
 		    (long long)seal->n, (long long)seal->last_seq);
 	else if (walk->hole != 0)
 		verify_find(v, VERIFY_REMOVED, 0, 0, walk->hole, seal->last_seq,
-		    "link %lld was removed, and perhaps the record that it was about", (long long)walk->hole);
+		    "link %lld was removed, and perhaps its record", (long long)walk->hole);
 	else
 		verify_find(v, VERIFY_REWRITTEN, 0, 0, seal->first_seq, seal->last_seq,
-		    "links %lld to %lld do not lead to the head that seal %lld signed: one was changed, added or put "
-		    "elsewhere, perhaps with its record",
+		    "links %lld to %lld do not lead to the head that seal %lld signed: one was changed, added or "
+		    "moved, perhaps with its record",
 		    (long long)seal->first_seq, (long long)seal->last_seq, (long long)seal->n);
 }
 
-/* Number and range go on where the seal before it ended. */
+/* Do number and range go on where the seal before ended? */
 static void
 walk_check_place(struct walk *walk, const struct seal *seal)
 {
@@ -223,11 +224,12 @@ walk_check_place(struct walk *walk, const struct seal *seal)
 		    "seal %lld is missing", (long long)walk_after(before->n));
 	else if (seal->first_seq != walk_after(before->last_seq) || seal->last_seq < seal->first_seq)
 		verify_find(walk->v, VERIFY_BAD_SEAL, 0, 0, walk_after(before->last_seq), seal->last_seq,
-		    "seal %lld is about %lld to %lld, which does not follow seal %lld, up to %lld", (long long)seal->n,
+		    "seal %lld covers %lld to %lld, which does not follow seal %lld, up to %lld", (long long)seal->n,
 		    (long long)seal->first_seq, (long long)seal->last_seq, (long long)before->n,
 		    (long long)before->last_seq);
 }
 
+/* Checks a seal, and the links that it covers. */
 static int
 walk_seal(struct walk *walk, const struct seal *seal)
 {
@@ -240,7 +242,7 @@ walk_seal(struct walk *walk, const struct seal *seal)
 		walk->pruned_sealed = true;
 	if (seal->last_seq > walk->pruned_to && walk->head_known && memcmp(walk->head, seal->head, CHAIN_DIGEST) != 0)
 		walk_find_segment(walk, seal);
-	/* What is wrong here says nothing about what follows: that goes on from what was signed. */
+	/* A fault here says nothing about later links: those go on from the signed head. */
 	walk->head_known = is_signed;
 	memcpy(walk->head, seal->head, CHAIN_DIGEST);
 	walk->seq = seal->last_seq > walk->seq ? seal->last_seq : walk->seq;
@@ -250,7 +252,7 @@ walk_seal(struct walk *walk, const struct seal *seal)
 	return 0;
 }
 
-/* 1: there was one; 0: there is none left; -1. */
+/* Checks the next seal and its links. 1: there was one; 0: there is none left; -1. */
 static int
 walk_next_seal(struct walk *walk)
 {
@@ -266,14 +268,14 @@ walk_next_seal(struct walk *walk)
 		return walk_seal(walk, &seal) < 0 ? -1 : 1;
 	verify_find(
 	    v, VERIFY_BAD_SEAL, 0, 0, walk_after(walk->seal.last_seq), 0, "seal %lld is damaged", (long long)seal.n);
-	/* As if it were not there; the next one's range tells what it was about. */
+	/* Treated as missing; the next one's range tells what it covered. */
 	walk->seal.n = seal.n;
 	walk->head_known = false;
 	return 1;
 }
 
-/* What stands after the newest seal must be what a writer leaves there: nothing when it ended in order, and never as
- * many links as make a seal due. */
+/* After the newest seal there must be no more than a writer leaves there: nothing when it stopped in order, and always
+ * fewer links than make a seal due. */
 static int
 walk_check_tail(struct walk *walk)
 {
@@ -289,13 +291,13 @@ walk_check_tail(struct walk *walk)
 		    (long long)walk_after(newest->last_seq), (long long)v->last_seq, (long long)newest->n);
 	else if (v->result->unsealed >= SEAL_LINKS)
 		verify_find(v, VERIFY_BAD_SEAL, 0, 0, walk_after(newest->last_seq), v->last_seq,
-		    "changes %lld to %lld are under no seal, and postern never leaves as many: seals were removed, or "
+		    "changes %lld to %lld have no seal, more than postern leaves without one: seals were removed, or "
 		    "changes added",
 		    (long long)walk_after(newest->last_seq), (long long)v->last_seq);
 	return 0;
 }
 
-/* Links that are not sealed yet. */
+/* Checks the links that are not sealed yet. */
 static int
 walk_tail(struct walk *walk)
 {
@@ -305,14 +307,14 @@ walk_tail(struct walk *walk)
 	if (walk_to(walk, v->last_seq) < 0)
 		return -1;
 	v->result->unsealed = v->result->links - before;
-	/* Before the first seal a log that was brought over from a form without a chain may have holes. */
+	/* Without any seal the whole chain may have been made anew: a hole in it proves nothing. */
 	if (walk->hole != 0 && walk->hole <= v->last_seq && v->result->newest.n > 0)
 		verify_find(v, VERIFY_REMOVED, 0, 0, walk->hole, v->last_seq,
-		    "link %lld was removed, and perhaps the record that it was about", (long long)walk->hole);
+		    "link %lld was removed, and perhaps its record", (long long)walk->hole);
 	return walk_check_tail(walk);
 }
 
-/* A seal or a link in front of the first one would be met by nobody. */
+/* The walk begins at 1, and would not meet seals or links before that. */
 static int
 walk_check_front(struct verify *v)
 {
@@ -342,7 +344,7 @@ verify_walk(struct verify *v)
 		rc = walk_tail(&walk);
 	if (rc == 0 && walk.pruned_to > v->from.last_seq && !walk.pruned_sealed)
 		verify_find(v, VERIFY_REMOVED, 0, 0, 1, walk.pruned_to,
-		    "records up to number %lld are said to be dropped, but no seal ends there",
+		    "records up to number %lld are marked as pruned, but no seal ends there",
 		    (long long)walk.pruned_to);
 	return walk_close(&walk, rc);
 }

@@ -103,7 +103,7 @@ broken() {
 	id=$(sqlite3 "$COPY" "SELECT printf('%016x', id) FROM connections WHERE verdict = 1 LIMIT 1")
 	sqlite3 "$COPY" "UPDATE connections SET verdict = 0 WHERE verdict = 1"
 	run -1 postern verify --db "$COPY"
-	matches "first bad record" "^FIRST BAD RECORD: connections [0-9a-f]{16}, number [0-9]+, is not what it was" "$output"
+	matches "first bad record" "^FIRST BAD RECORD: connections [0-9a-f]{16}, number [0-9]+, is not as it was written" "$output"
 	matches "its id" "$id" "$output"
 	matches "how many" "^BROKEN: [0-9]+ fault" "$(tail -n 1 <<<"$output")"
 }
