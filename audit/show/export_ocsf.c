@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. A row becomes one OCSF event: a connection or a refusal Network Activity (4001), a query DNS
- * Activity (4003), the rest by audit/show/export_ocsf_event.c. The schema grew from version to version; each member is put
- * where the version asked for has a place for it, else under its name in "unmapped", which every version has. So no
- * version loses anything, and none shows a collector a member that it does not know.
+ * Activity (4003), the rest by audit/show/export_ocsf_event.c. The schema grew from version to version; each member
+ * goes where the version asked for has a place for it, else under its name to "unmapped", which every version has. So
+ * no version loses anything, and none shows a collector a member that it does not know.
  *
  * postern is a firewall that is a proxy: verdict and rule are the profile security_control, its own connection to the
  * origin the profile network_proxy, the sandbox the profile container. */
