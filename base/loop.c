@@ -44,6 +44,7 @@ loop_free(struct loop *loop)
 	free(loop);
 }
 
+/* syscalls: epoll_ctl */
 int
 loop_source_add(struct loop *loop, struct loop_source *source, uint32_t events)
 {
@@ -55,6 +56,7 @@ loop_source_add(struct loop *loop, struct loop_source *source, uint32_t events)
 	return 0;
 }
 
+/* syscalls: epoll_ctl */
 int
 loop_source_set(struct loop *loop, struct loop_source *source, uint32_t events)
 {
@@ -68,6 +70,7 @@ loop_source_set(struct loop *loop, struct loop_source *source, uint32_t events)
 	return 0;
 }
 
+/* syscalls: epoll_ctl */
 int
 loop_source_remove(struct loop *loop, struct loop_source *source)
 {
@@ -215,6 +218,7 @@ loop_wait_ms(const struct loop *loop, int limit_ms)
 	return wait_ms > 60000 ? 60000 : (int)wait_ms;
 }
 
+/* syscalls: epoll_wait epoll_pwait */
 int
 loop_round(struct loop *loop, int timeout_ms)
 {

@@ -139,7 +139,8 @@ checkpoint_open(struct checkpoint *checkpoint, const char *path, struct error *e
 	return 0;
 }
 
-/* The thread takes no signals: they are the loop's. */
+/* The thread takes no signals: they are the loop's.
+ * syscalls: clone clone3 mmap(PROT_NONE) mprotect(PROT_READ|PROT_WRITE) */
 static int
 checkpoint_spawn(struct checkpoint *checkpoint, struct error *err)
 {

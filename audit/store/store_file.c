@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The log's files: their names, their lock, and what to do with a file that cannot be used.
+ *
+ * What SQLite asks of the kernel for them: the database, its write-ahead log, and a journal while it changes modes.
+ * syscalls(auditor): openat fcntl(F_SETLK) fcntl(F_GETLK) pread64 pwrite64 fdatasync fsync ftruncate fallocate lseek
+ * syscalls(auditor): unlink unlinkat access faccessat2 lstat readlink readlinkat getcwd fchmod fchown geteuid getpid
+ * syscalls(auditor): gettimeofday poll */
 #include "audit/store/store_file.h"
 
 #include "base/clock.h"
@@ -72,6 +78,7 @@ store_file_mark_line(const struct store_file *file, enum store_mark mark, char r
 /* The line behind it: the newest number, and the chain's head in hex. */
 #define STORE_NOTE_LINE (20 + 1 + 2 * CHAIN_DIGEST + 1)
 
+/* syscalls: pwrite64 */
 void
 store_file_note(struct store_file *file, const struct insert_state *state)
 {
@@ -88,7 +95,8 @@ store_file_note(struct store_file *file, const struct insert_state *state)
 		file->noted = *state;
 }
 
-/* What is not such a line tells nothing. */
+/* What is not such a line tells nothing.
+ * syscalls: pread64 */
 static void
 store_file_read_note(struct store_file *file)
 {
@@ -106,7 +114,8 @@ store_file_read_note(struct store_file *file)
 	file->noted = noted;
 }
 
-/* Anything that is not a mark of ours counts as OPEN, which is the careful answer. */
+/* Anything that is not a mark of ours counts as OPEN, which is the careful answer.
+ * syscalls: pread64 */
 static enum store_mark
 store_file_read_mark(const struct store_file *file)
 {
@@ -123,6 +132,7 @@ store_file_read_mark(const struct store_file *file)
 	return STORE_MARK_OPEN;
 }
 
+/* syscalls: openat flock */
 int
 store_file_lock(struct store_file *file, const char *path, struct error *err)
 {
@@ -154,6 +164,7 @@ store_file_unlock(struct store_file *file)
 	file->lock_fd = -1;
 }
 
+/* syscalls: pwrite64 fdatasync */
 void
 store_file_leave(struct store_file *file, enum store_mark mark)
 {
@@ -178,7 +189,8 @@ store_file_size(const struct store_file *file)
 	return size;
 }
 
-/* A name that nothing has yet. */
+/* A name that nothing has yet.
+ * syscalls: access faccessat2 */
 static int
 store_file_aside_path(struct store_file *file, char ret_path[PATH_MAX], struct error *err)
 {
@@ -198,6 +210,7 @@ store_file_aside_path(struct store_file *file, char ret_path[PATH_MAX], struct e
 	return error_set(err, ERROR_SYSTEM, "too many corrupt files beside %s", file->path);
 }
 
+/* syscalls: access faccessat2 */
 bool
 store_file_writable(const struct store_file *file)
 {
@@ -210,6 +223,7 @@ store_file_writable(const struct store_file *file)
 	return true;
 }
 
+/* syscalls: rename renameat ftruncate */
 int
 store_file_set_aside(struct store_file *file, const char *why, struct store_opening *opening, struct error *err)
 {
@@ -234,6 +248,7 @@ store_file_set_aside(struct store_file *file, const char *why, struct store_open
 	return 0;
 }
 
+/* syscalls: openat fchmod */
 int
 store_file_make(struct store_file *file, struct store_opening *opening, struct error *err)
 {

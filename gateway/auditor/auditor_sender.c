@@ -50,6 +50,7 @@ auditor_sender_resume(const struct auditor *auditor)
 	}
 }
 
+/* syscalls: poll ppoll */
 bool
 auditor_sender_any_waits(const struct auditor *auditor)
 {

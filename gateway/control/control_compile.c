@@ -48,7 +48,8 @@ cache_key(const char *text, const char *file, const struct policy *edits, uint8_
 	return made;
 }
 
-/* A descriptor of its own for the caller; -1: not there. */
+/* A descriptor of its own for the caller; -1: not there.
+ * syscalls: fcntl(F_DUPFD_CLOEXEC) */
 static int
 cache_find(struct control *control, const uint8_t key[CONTROL_COMPILED_KEY])
 {
@@ -65,7 +66,8 @@ cache_find(struct control *control, const uint8_t key[CONTROL_COMPILED_KEY])
 	return fcntl(found.fd, F_DUPFD_CLOEXEC, 0);
 }
 
-/* Keeps it; fd stays the caller's. The least recently used make room. */
+/* Keeps it; fd stays the caller's. The least recently used make room.
+ * syscalls: fcntl(F_DUPFD_CLOEXEC) */
 static void
 cache_keep(struct control *control, const uint8_t key[CONTROL_COMPILED_KEY], int fd)
 {
@@ -237,6 +239,7 @@ control_compile_check_places(const struct control *control, const struct snapsho
 	return 0;
 }
 
+/* syscalls: access faccessat faccessat2 */
 int
 control_compile_setup(struct control *control, struct error *err)
 {

@@ -2,7 +2,11 @@
 /* HTTP over the control socket: libmicrohttpd without threads, driven by our loop through its epoll descriptor.
  *
  * A request is collected, dispatched once, and answered either before the dispatch returns or later; in between its
- * connection is suspended, so that the library neither calls us nor times it out. */
+ * connection is suspended, so that the library neither calls us nor times it out.
+ *
+ * What libmicrohttpd asks of the kernel.
+ * syscalls: epoll_create1 accept4 getsockname getsockopt(SOL_SOCKET,SO_DOMAIN) getsockopt(SOL_SOCKET,SO_ERROR)
+ * syscalls: fcntl(F_GETFL) fcntl(F_SETFL) fcntl(F_SETFD) recvfrom sendto sendmsg writev shutdown */
 #include "gateway/control/control_http.h"
 
 #include "base/clock.h"
@@ -27,6 +31,7 @@
  * or whose maker is gone and whose pid was used again, names another process. (SO_PEERPIDFD closes that, from Linux 6.5
  * on.) A client that waits for its answer is still there when this looks. */
 
+/* syscalls: getsockopt(SOL_SOCKET,SO_PEERCRED) */
 int
 control_http_peer_read(int fd, struct control_peer *ret_peer)
 {
@@ -39,7 +44,8 @@ control_http_peer_read(int fd, struct control_peer *ret_peer)
 	return 0;
 }
 
-/* The beginning of /proc/PID/what. Returns its length; 0 when there is none. */
+/* The beginning of /proc/PID/what. Returns its length; 0 when there is none.
+ * syscalls: openat */
 static size_t
 peer_file(int32_t pid, const char *what, char *ret_bytes, size_t size)
 {
@@ -341,6 +347,7 @@ http_timer_handler(struct loop_timer *timer)
 	http_run(loop_owner(timer, struct control, http_timer));
 }
 
+/* syscalls: fcntl(F_GETFL) fcntl(F_SETFL) */
 int
 control_http_start(struct control *control, const struct control_route *routes,
     void (*dispatch)(struct control_request *request), struct error *err)

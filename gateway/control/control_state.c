@@ -51,7 +51,8 @@ control_state_free(struct control_files *files)
 	}
 }
 
-/* A file that others can write to proves nothing. */
+/* A file that others can write to proves nothing.
+ * syscalls: geteuid */
 static int
 state_check_owner(int fd, const char *name, struct error *err)
 {
@@ -65,6 +66,7 @@ state_check_owner(int fd, const char *name, struct error *err)
 	return 0;
 }
 
+/* syscalls: openat */
 static int
 state_open_dir(int at_fd, const char *name, int *ret_fd, struct error *err)
 {
@@ -82,6 +84,7 @@ state_open_dir(int at_fd, const char *name, int *ret_fd, struct error *err)
 	return 0;
 }
 
+/* syscalls: openat mkdirat */
 int
 control_state_open(const char *state_dir, int *ret_dir_fd, struct error *err)
 {
@@ -98,7 +101,8 @@ control_state_open(const char *state_dir, int *ret_dir_fd, struct error *err)
 	return rc;
 }
 
-/* Makes or replaces a file of a folder: temporary file, sync, rename, sync of the folder. */
+/* Makes or replaces a file of a folder: temporary file, sync, rename, sync of the folder.
+ * syscalls: unlinkat openat fsync renameat */
 static int
 state_replace(int dir_fd, const char *file, const char *text, size_t len, struct error *err)
 {
@@ -163,7 +167,8 @@ state_read_fd(int fd, const char *file, struct control_text *ret_text, struct er
 	return 0;
 }
 
-/* A missing file is no error: text stays NULL. */
+/* A missing file is no error: text stays NULL.
+ * syscalls: openat */
 static int
 state_read_file(int dir_fd, const char *file, struct control_text *ret_text, struct error *err)
 {
@@ -197,6 +202,7 @@ control_state_holds(int dir_fd, const char *name, enum control_file which, const
 	return same;
 }
 
+/* syscalls: unlinkat fsync */
 int
 control_state_write(
     int dir_fd, const char *name, enum control_file which, const char *text, size_t len, struct error *err)
@@ -214,6 +220,7 @@ control_state_write(
 	return rc;
 }
 
+/* syscalls: renameat2 fsync */
 static int
 state_rename(int dir_fd, const char *from, const char *to, struct error *err)
 {
@@ -225,7 +232,8 @@ state_rename(int dir_fd, const char *from, const char *to, struct error *err)
 	return fsync(dir_fd) < 0 ? state_sys(err, errno, "sync the folder of", to) : 0;
 }
 
-/* Remove a folder of ours and the files in it (there are no deeper ones). */
+/* Remove a folder of ours and the files in it (there are no deeper ones).
+ * syscalls: fcntl(F_GETFL) getdents64 unlinkat fsync */
 static int
 state_remove_dir(int at_fd, const char *name, struct error *err)
 {
@@ -249,6 +257,7 @@ state_remove_dir(int at_fd, const char *name, struct error *err)
 	return fsync(at_fd) < 0 ? state_sys(err, errno, "sync the folder of", name) : 0;
 }
 
+/* syscalls: mkdirat */
 int
 control_state_create(int dir_fd, const char *name, const struct control_files *files, struct error *err)
 {
@@ -296,6 +305,7 @@ control_state_read(int dir_fd, const char *name, struct control_files *ret_files
 	return 0;
 }
 
+/* syscalls: faccessat faccessat2 */
 int
 control_state_retire(int dir_fd, const char *name, struct error *err)
 {
@@ -326,7 +336,8 @@ control_state_purge(int dir_fd, const char *name, struct error *err)
 }
 
 /* One entry of the folder, in the first pass: finishes or undoes what was in progress. A name that came back is listed
- * in the second pass. */
+ * in the second pass.
+ * syscalls: faccessat faccessat2 */
 static int
 state_settle(int dir_fd, const char *entry, struct error *err)
 {
@@ -339,7 +350,8 @@ state_settle(int dir_fd, const char *entry, struct error *err)
 	return state_rename(dir_fd, entry, entry + strlen(STATE_OLD), err);
 }
 
-/* Walks the folder once: settles, or lists when a handler is given. 1: an entry could not be settled, err has it. */
+/* Walks the folder once: settles, or lists when a handler is given. 1: an entry could not be settled, err has it.
+ * syscalls: openat fcntl(F_GETFL) getdents64 */
 static int
 state_walk(int dir_fd, void (*handler)(const char *name, void *context), void *context, struct error *err)
 {

@@ -124,6 +124,7 @@ attempt_open(struct attempt *attempt, struct record *record)
 	return 0;
 }
 
+/* syscalls: getsockname */
 void
 attempt_note_source(struct attempt *attempt, int fd)
 {

@@ -64,6 +64,7 @@ lease_lookup(const struct lease_table *table, const struct name *name, const str
 	return NULL;
 }
 
+/* syscalls: getrandom */
 int
 lease_add(struct lease_table *table, const struct name *name, const struct addr *addr, uint32_t lifetime_s,
     int64_t upstream_us)

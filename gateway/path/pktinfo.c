@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+/* syscalls: setsockopt(SOL_IPV6,IPV6_FREEBIND) */
 void
 pktinfo_prepare(int fd)
 {
@@ -77,6 +78,7 @@ pktinfo_write(struct msghdr *message, union pktinfo_control *control, const stru
 	}
 }
 
+/* syscalls: recvmsg */
 ssize_t
 pktinfo_receive(int fd, void *bytes, size_t size, struct pktinfo_from *ret_from)
 {
@@ -99,6 +101,7 @@ pktinfo_receive(int fd, void *bytes, size_t size, struct pktinfo_from *ret_from)
 	return n;
 }
 
+/* syscalls: sendmsg */
 int
 pktinfo_send(
     int fd, const void *bytes, size_t len, const struct sockaddr_storage *to, socklen_t to_len, const struct addr *src)

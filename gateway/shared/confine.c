@@ -7,45 +7,12 @@
  * The keeper reads nothing that a sandbox sent and starts all other roles, whose calls it cannot know; it has a list of
  * what it never needs.
  *
- * What the C library does for every role: memory, waiting, exit, and what a signal handler or a failed assert() asks.
- * syscalls: brk munmap mremap madvise mmap(PROT_NONE) mmap(PROT_READ) mmap(PROT_READ|PROT_WRITE)
- * syscalls: mprotect(PROT_READ|PROT_WRITE) futex getrandom clock_gettime exit_group restart_syscall rt_sigreturn
- * syscalls: read write close newfstatat
- * A thread's beginning and end, and what it sleeps with.
- * syscalls(auditor,control): clone3 clone set_robust_list rseq rt_sigprocmask rt_sigaction exit clock_nanosleep
- * syscalls(auditor,control): sched_getaffinity
- *
- * syscalls: epoll_ctl epoll_wait epoll_pwait
- * syscalls: sendmsg recvmsg shutdown fcntl(F_DUPFD_CLOEXEC)
- * syscalls(gateway,control): fcntl(F_GET_SEALS) sendto recvfrom poll
- * syscalls(gateway): accept4 getsockname connect splice pipe2 fcntl(F_SETPIPE_SZ) writev
- * syscalls(gateway): socket(AF_INET,SOCK_STREAM|SOCK_CLOEXEC|SOCK_NONBLOCK,0)
- * syscalls(gateway): socket(AF_INET6,SOCK_STREAM|SOCK_CLOEXEC|SOCK_NONBLOCK,0)
- * syscalls(gateway): socket(AF_INET,SOCK_DGRAM|SOCK_CLOEXEC|SOCK_NONBLOCK,0)
- * syscalls(gateway): socket(AF_INET6,SOCK_DGRAM|SOCK_CLOEXEC|SOCK_NONBLOCK,0)
- * syscalls(gateway): socket(AF_INET,SOCK_DGRAM,0) socket(AF_INET6,SOCK_DGRAM,0)
- * syscalls(gateway): socket(AF_INET,SOCK_STREAM,0) socket(AF_INET6,SOCK_STREAM,0)
- * syscalls(gateway): socket(AF_NETLINK)=EACCES socket(AF_UNIX)=EACCES
- * syscalls(gateway): openat=ENOENT open=ENOENT access=ENOENT stat=ENOENT readlink=ENOENT
- * syscalls(gateway): fcntl(F_GETFL) fcntl(F_SETFL) fcntl(F_SETFD)
- * syscalls(gateway): getsockopt(SOL_SOCKET,SO_ERROR) getsockopt(SOL_SOCKET,SO_MEMINFO) getsockopt(SOL_TCP,TCP_INFO)
- * syscalls(gateway): setsockopt(SOL_SOCKET,SO_LINGER) setsockopt(SOL_SOCKET,SO_RCVLOWAT)
- * syscalls(gateway): setsockopt(SOL_SOCKET,SO_KEEPALIVE) setsockopt(SOL_TCP,TCP_KEEPIDLE)
- * syscalls(gateway): setsockopt(SOL_TCP,TCP_KEEPINTVL) setsockopt(SOL_TCP,TCP_KEEPCNT)
- * syscalls(gateway): setsockopt(SOL_TCP,TCP_NODELAY) setsockopt(SOL_TCP,TCP_USER_TIMEOUT)
- * syscalls(gateway): setsockopt(SOL_IPV6,IPV6_FREEBIND)
- *
- * syscalls(auditor): openat fcntl(F_SETLK) fcntl(F_GETLK) fdatasync fsync ftruncate lseek pread64 pwrite64 fallocate
- * syscalls(auditor): mmap(PROT_READ|PROT_WRITE) unlink unlinkat rename renameat renameat2 access faccessat faccessat2
- * syscalls(auditor): flock lstat readlink readlinkat getcwd geteuid getpid fchmod fchown mkdir mkdirat umask poll
- * syscalls(auditor): gettimeofday
- *
- * syscalls(control): accept4 getsockname getsockopt(SOL_SOCKET,SO_PEERCRED) getsockopt(SOL_SOCKET,SO_DOMAIN)
- * syscalls(control): getsockopt(SOL_SOCKET,SO_ERROR) epoll_create1 fcntl(F_GETFL) fcntl(F_SETFL) fcntl(F_SETFD)
- * syscalls(control): setsockopt(SOL_TCP,TCP_NODELAY) writev eventfd2
- * syscalls(control): memfd_create ftruncate fcntl(F_ADD_SEALS)
- * syscalls(control): openat mkdirat renameat renameat2 unlinkat rmdir fsync fdatasync faccessat faccessat2 access
- * syscalls(control): getdents64 lseek pread64 pwrite64 geteuid getpid readlink readlinkat prlimit64 fchmod umask */
+ * What the C library does for every role: memory, waiting, exit, a signal's end, time where there is no vdso.
+ * syscalls: brk mmap(PROT_READ) mmap(PROT_READ|PROT_WRITE) munmap mremap madvise futex getrandom clock_gettime
+ * syscalls: exit_group restart_syscall rt_sigreturn getpid write close newfstatat
+ * A thread's stack, beginning and end, and what it sleeps with.
+ * syscalls(auditor,control): mmap(PROT_NONE) mprotect(PROT_READ|PROT_WRITE) clone clone3 set_robust_list rseq
+ * syscalls(auditor,control): rt_sigprocmask rt_sigaction exit clock_nanosleep sched_getaffinity read */
 #include "gateway/shared/confine.h"
 
 #include "base/log.h"

@@ -129,7 +129,8 @@ ipc_break(struct ipc *ipc, const char *why)
 	ipc->broken_handler(ipc, why);
 }
 
-/* Writes one message to the socket: 0, or -errno (-EAGAIN: there is no room now). */
+/* Writes one message to the socket: 0, or -errno (-EAGAIN: there is no room now).
+ * syscalls: sendmsg */
 static int
 ipc_transmit(int fd, const struct ipc_header *header, const void *body, const int *fds)
 {
@@ -163,7 +164,8 @@ ipc_must_wait(int rc)
 	return rc == -EAGAIN || rc == -EWOULDBLOCK || rc == -ENOBUFS || rc == -ETOOMANYREFS;
 }
 
-/* Copies the message to the end of the queue. */
+/* Copies the message to the end of the queue.
+ * syscalls: fcntl(F_DUPFD_CLOEXEC) */
 static int
 ipc_enqueue(struct ipc *ipc, const struct ipc_header *header, const void *body, const int *fds)
 {
@@ -192,6 +194,7 @@ ipc_enqueue(struct ipc *ipc, const struct ipc_header *header, const void *body, 
 	return loop_source_set(ipc->loop, &ipc->source, EPOLLIN | EPOLLOUT);
 }
 
+/* syscalls: shutdown */
 int
 ipc_send(struct ipc *ipc, uint16_t type, uint64_t tag, const void *body, uint32_t size, const int *fds, size_t fd_count)
 {
@@ -274,7 +277,8 @@ ipc_fds_lost(struct ipc *ipc, struct ipc_message *message, size_t fd_count)
 	    ipc->fds_lost_handler(ipc, message);
 }
 
-/* Receives and handles one message. False: nothing more now, or the channel broke. */
+/* Receives and handles one message. False: nothing more now, or the channel broke.
+ * syscalls: recvmsg */
 static bool
 ipc_receive(struct ipc *ipc)
 {

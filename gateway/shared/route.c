@@ -44,7 +44,8 @@ route_close(struct route *route)
 	route->fd = -1;
 }
 
-/* Sends the question. 0 or -errno. */
+/* Sends the question. 0 or -errno.
+ * syscalls(gateway,control): sendto */
 static int
 route_ask(struct route *route, const struct addr *dst)
 {
@@ -64,7 +65,6 @@ route_ask(struct route *route, const struct addr *dst)
 	return send(route->fd, &request, request.header.nlmsg_len, 0) < 0 ? -errno : 0;
 }
 
-/* What the kernel's answer means. */
 static enum route_kind
 route_kind_of(const struct nlmsghdr *header)
 {
@@ -95,6 +95,7 @@ route_kind_of(const struct nlmsghdr *header)
 	}
 }
 
+/* syscalls(gateway,control): recvfrom poll ppoll */
 enum route_kind
 route_lookup(struct route *route, const struct addr *dst)
 {

@@ -49,7 +49,8 @@ block_compare(const void *left, const void *right)
 	return order != 0 ? order : ORDER(a->changed.tv_nsec, b->changed.tv_nsec);
 }
 
-/* Reads what the memfd is known by; one without all four seals is refused. */
+/* Reads what the memfd is known by; one without all four seals is refused.
+ * syscalls(gateway,control): fcntl(F_GET_SEALS) */
 static int
 block_identify(int fd, struct snap_block *ret_key, struct error *err)
 {
@@ -77,7 +78,8 @@ block_free(struct snap_block *block)
 	free(block);
 }
 
-/* Map it, check it, put it into the tree. */
+/* Map it, check it, put it into the tree.
+ * syscalls(gateway,control): mmap(PROT_READ) */
 static struct snap_block *
 block_new(const struct snap_block *key, int fd, struct error *err)
 {

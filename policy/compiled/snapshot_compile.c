@@ -308,7 +308,8 @@ tables_fill(struct compile *c, struct error *err)
 	return error_set(err, ERROR_LIMIT, "the policy's names do not fit a table");
 }
 
-/* Put a derived section behind the mapped part. */
+/* Put a derived section behind the mapped part.
+ * syscalls(control): ftruncate pwrite64 */
 static int
 section_write(struct compile *c, int fd, struct snap_section *section, const void *from, size_t count, size_t element,
     struct error *err)
@@ -368,7 +369,8 @@ fill(struct compile *c, int fd, struct error *err)
 	return 0;
 }
 
-/* Sizes, maps, fills and seals the memfd. */
+/* Sizes, maps, fills and seals the memfd.
+ * syscalls(control): ftruncate mmap(PROT_READ|PROT_WRITE) fcntl(F_ADD_SEALS) */
 static int
 block_make(struct compile *c, int fd, struct error *err)
 {
@@ -388,6 +390,7 @@ block_make(struct compile *c, int fd, struct error *err)
 	return result;
 }
 
+/* syscalls(control): memfd_create */
 int
 snapshot_compile(const struct policy *policy, struct error *err)
 {

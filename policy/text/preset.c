@@ -96,6 +96,7 @@ names_add(struct names *names, const char *file)
 	memcpy(names->names[names->count++], file, len - suffix);
 }
 
+/* syscalls(control): openat fcntl(F_GETFL) fcntl(F_SETFD) getdents64 lseek */
 static void
 names_add_dir(struct names *names, int dir_fd)
 {
@@ -152,6 +153,7 @@ complain_missing(const struct preset_dirs *dirs, const char *name, struct error 
 	return error_set(err, ERROR_NOT_FOUND, "no preset '%s'; there are: %s", name, known);
 }
 
+/* syscalls(control): openat */
 int
 preset_text(const struct preset_dirs *dirs, const char *name, char **ret_text, size_t *ret_len, struct error *err)
 {

@@ -11,6 +11,7 @@
 /* Per process, so that a guest cannot choose names that count as one. */
 static uint64_t seen_key;
 
+/* syscalls: getrandom */
 void
 seen_fit(struct seen *seen, uint64_t names)
 {

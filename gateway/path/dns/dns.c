@@ -55,7 +55,8 @@ udp_receive(struct dns_udp *udp)
 	return true;
 }
 
-/* The kernel's count, or known, the last one, where it tells none. */
+/* The kernel's count, or known, the last one, where it tells none.
+ * syscalls: getsockopt(SOL_SOCKET,SO_MEMINFO) */
 static uint32_t
 udp_dropped(int fd, uint32_t known)
 {

@@ -69,6 +69,7 @@ budget_timer_handler(struct loop_timer *timer)
 		loop_timer_set(budget->server->sandbox->gateway->loop, timer, DNS_BUDGET_RECORD_MS);
 }
 
+/* syscalls: getrandom */
 int
 dns_budget_init(struct dns_budget *budget, struct dns_server *server)
 {

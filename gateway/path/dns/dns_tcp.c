@@ -94,7 +94,8 @@ conn_close(struct dns_conn *conn)
 	loop_defer(conn_loop(conn), &conn->deferred);
 }
 
-/* Send what waits. False: the connection is closed. */
+/* Send what waits. False: the connection is closed.
+ * syscalls: sendto */
 static bool
 conn_flush(struct dns_conn *conn)
 {
@@ -185,7 +186,8 @@ conn_process(struct dns_conn *conn)
 		(conn->out_len > 0 ? (uint32_t)EPOLLOUT : 0u));
 }
 
-/* Read once. False: nothing more for now. */
+/* Read once. False: nothing more for now.
+ * syscalls: recvfrom */
 static bool
 conn_read(struct dns_conn *conn)
 {
@@ -275,7 +277,8 @@ conn_query_done(void *peer)
 
 static const struct dns_transport conn_transport = {.reply = conn_reply, .done = conn_query_done};
 
-/* Takes an accepted connection, or closes it. */
+/* Takes an accepted connection, or closes it.
+ * syscalls: getsockname */
 static void
 conn_new(struct dns_server *server, int fd, const struct sockaddr *from)
 {
@@ -308,7 +311,8 @@ conn_new(struct dns_server *server, int fd, const struct sockaddr *from)
 		conn_close(conn);
 }
 
-/* One connection too many: recorded, because the guest meant to ask something. */
+/* One connection too many: recorded, because the guest meant to ask something.
+ * syscalls: getsockname */
 static void
 conn_refuse(struct dns_server *server, int fd, const struct sockaddr *from)
 {
@@ -325,7 +329,8 @@ conn_refuse(struct dns_server *server, int fd, const struct sockaddr *from)
 	close(fd);
 }
 
-/* Accepts what waits, and pauses when descriptors or memory are short. */
+/* Accepts what waits, and pauses when descriptors or memory are short.
+ * syscalls: accept4 */
 static void
 listener_handler(struct loop_source *source, uint32_t events)
 {

@@ -14,7 +14,15 @@
  * try. So the one that answers in its place becomes the first, until it is silent in turn.
  *
  * A job is c-ares' view of one query: it lives until c-ares calls back, also when its requester has gone. The callback
- * may come out of ares_send itself, when the network is down; then the handler is put off to the end of the round. */
+ * may come out of ares_send itself, when the network is down; then the handler is put off to the end of the round.
+ *
+ * What c-ares asks of the kernel, over UDP and TCP. It looks for files and for other families of sockets that it can do
+ * without, so those are refused and do not end the process.
+ * syscalls: socket(AF_INET,SOCK_DGRAM,0) socket(AF_INET6,SOCK_DGRAM,0) socket(AF_INET,SOCK_STREAM,0)
+ * syscalls: socket(AF_INET6,SOCK_STREAM,0) fcntl(F_GETFL) fcntl(F_SETFL) fcntl(F_SETFD)
+ * syscalls: connect sendto recvfrom writev setsockopt(SOL_TCP,TCP_NODELAY)
+ * syscalls: socket(AF_NETLINK)=EACCES socket(AF_UNIX)=EACCES
+ * syscalls: openat=ENOENT open=ENOENT stat=ENOENT access=ENOENT readlink=ENOENT */
 #include "gateway/path/dns/dns_upstream.h"
 
 #include <ares.h>
@@ -378,7 +386,8 @@ channel_has_id(const struct dns_channel *channel, uint16_t id)
 	return false;
 }
 
-/* A job on the channel's list with its query written. NULL without memory. */
+/* A job on the channel's list with its query written. NULL without memory.
+ * syscalls: getrandom */
 static struct dns_upstream_job *
 job_new(struct dns_channel *channel, struct dns_upstream_request *request, const struct name *name, uint16_t type,
     bool mix_case)

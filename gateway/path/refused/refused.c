@@ -191,7 +191,8 @@ refused_packet_handler(const struct nflog_packet *packet, void *context)
 		log->seen[packet->class]++;
 }
 
-/* Read one datagram. False when there is none left, or the socket is broken. */
+/* Read one datagram. False when there is none left, or the socket is broken.
+ * syscalls: recvfrom */
 static bool
 refused_receive(struct refused_log *log)
 {

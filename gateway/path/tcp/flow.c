@@ -248,7 +248,8 @@ flow_durable_handler(struct recorder_wait *wait)
 		flow_pump(flow, true, false);
 }
 
-/* The last look at the exact sockaddr, then connect. 0 or -errno. */
+/* The last look at the exact sockaddr, then connect. 0 or -errno.
+ * syscalls: connect */
 static int
 flow_connect(struct flow *flow)
 {
@@ -316,7 +317,8 @@ flow_read(struct flow *flow)
 	}
 }
 
-/* LINGERING: drop what comes until the guest has read its answer and closed. */
+/* LINGERING: drop what comes until the guest has read its answer and closed.
+ * syscalls: recvfrom */
 static void
 flow_linger(struct flow *flow)
 {
@@ -330,7 +332,8 @@ flow_linger(struct flow *flow)
 		flow_end(flow, END_REFUSED, VERDICT_DENIED, REASON_INTERNAL_ERROR, false); /* recorded before */
 }
 
-/* EPOLLERR or EPOLLHUP: the socket's error, 0 when there is none (FIN both ways). */
+/* EPOLLERR or EPOLLHUP: the socket's error, 0 when there is none (FIN both ways).
+ * syscalls: getsockopt(SOL_SOCKET,SO_ERROR) */
 static int
 flow_socket_error(int fd)
 {

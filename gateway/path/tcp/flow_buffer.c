@@ -34,6 +34,7 @@ flow_buffer_reserve(struct flow *flow, size_t size)
 	return buffer->len < buffer->size;
 }
 
+/* syscalls: recvfrom */
 ssize_t
 flow_buffer_fill(struct flow *flow, size_t first, size_t max)
 {

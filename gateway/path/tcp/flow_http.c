@@ -283,7 +283,8 @@ flow_http_parse(struct flow *flow)
 	}
 }
 
-/* Write what is ready. READING when all of it went out. */
+/* Write what is ready. READING when all of it went out.
+ * syscalls: sendto */
 static enum relay_status
 flow_http_flush(struct flow *flow)
 {
@@ -311,7 +312,8 @@ flow_http_flush(struct flow *flow)
 	return RELAY_READING;
 }
 
-/* Take what the guest sent. READING when there is something new; FINISHED when FIN was passed on. */
+/* Take what the guest sent. READING when there is something new; FINISHED when FIN was passed on.
+ * syscalls: shutdown */
 static enum relay_status
 flow_http_fill(struct flow *flow, bool *ret_more)
 {
@@ -454,7 +456,8 @@ flow_http_status_text(const struct judgement *verdict)
 	return verdict->reason == REASON_HTTP_MALFORMED ? "400 Bad Request" : "403 Forbidden";
 }
 
-/* Sends an answer that explains the refusal, then FIN. False when that is not possible. */
+/* Sends an answer that explains the refusal, then FIN. False when that is not possible.
+ * syscalls: sendto shutdown */
 static bool
 flow_http_explain(struct flow *flow, const struct judgement *verdict, const struct flow_said *said)
 {

@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 /* Makes every end of a connection a reset, that of this process included: the end of a process must not look like the
- * end of the data. flow_socket_close takes it off. */
+ * end of the data. flow_socket_close takes it off.
+ * syscalls: setsockopt(SOL_SOCKET,SO_LINGER) */
 static void
 flow_socket_linger(int fd)
 {
@@ -26,6 +27,7 @@ flow_socket_reset(int fd)
 	close(fd);
 }
 
+/* syscalls: setsockopt(SOL_SOCKET,SO_LINGER) */
 void
 flow_socket_close(int fd)
 {
@@ -35,6 +37,9 @@ flow_socket_close(int fd)
 	close(fd);
 }
 
+/* syscalls: setsockopt(SOL_TCP,TCP_NODELAY) setsockopt(SOL_TCP,TCP_USER_TIMEOUT)
+ * syscalls: setsockopt(SOL_SOCKET,SO_KEEPALIVE) setsockopt(SOL_TCP,TCP_KEEPIDLE)
+ * syscalls: setsockopt(SOL_TCP,TCP_KEEPINTVL) setsockopt(SOL_TCP,TCP_KEEPCNT) */
 void
 flow_socket_prepare(int fd)
 {
@@ -54,6 +59,7 @@ flow_socket_prepare(int fd)
 	flow_socket_linger(fd);
 }
 
+/* syscalls: getsockopt(SOL_TCP,TCP_INFO) */
 bool
 flow_socket_segments(int fd, struct flow_segments *ret_segments)
 {
@@ -66,6 +72,8 @@ flow_socket_segments(int fd, struct flow_segments *ret_segments)
 	return true;
 }
 
+/* syscalls: socket(AF_INET,SOCK_STREAM|SOCK_CLOEXEC|SOCK_NONBLOCK,0)
+ * syscalls: socket(AF_INET6,SOCK_STREAM|SOCK_CLOEXEC|SOCK_NONBLOCK,0) */
 int
 flow_socket_origin(const struct attempt_ends *ends)
 {
@@ -76,13 +84,15 @@ flow_socket_origin(const struct attempt_ends *ends)
 	return fd;
 }
 
-/* Sets how many bytes make a socket readable. */
+/* Sets how many bytes make a socket readable.
+ * syscalls: setsockopt(SOL_SOCKET,SO_RCVLOWAT) */
 static void
 flow_socket_low_water(int fd, int bytes)
 {
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
 }
 
+/* syscalls: recvfrom */
 bool
 flow_socket_peek(int fd, size_t size, bool (*agrees)(const uint8_t *bytes, size_t len), bool *partial, bool *ret_agrees)
 {

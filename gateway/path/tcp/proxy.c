@@ -47,7 +47,8 @@ struct proxy {
 /* Shared by all sandboxes of the process. */
 static int proxy_reserve_fd = -1;
 
-/* Makes the descriptor in reserve, unless it is there. */
+/* Makes the descriptor in reserve, unless it is there.
+ * syscalls: fcntl(F_DUPFD_CLOEXEC) */
 static void
 proxy_reserve_take(void)
 {
@@ -77,7 +78,8 @@ proxy_rest_handler(struct loop_timer *timer)
 		(void)loop_timer_set(loop, timer, PROXY_REST_MS);
 }
 
-/* Both ends of an accepted socket. False when the kernel does not say. */
+/* Both ends of an accepted socket. False when the kernel does not say.
+ * syscalls: getsockname */
 static bool
 proxy_ends(int fd, const struct sockaddr_storage *peer, struct attempt_ends *ret_ends)
 {
@@ -160,7 +162,8 @@ proxy_take(struct proxy *proxy, int fd, const struct sockaddr_storage *peer)
 		flow_start(&proxy->flows, fd, &ends, proxy_mode(ends.dport));
 }
 
-/* No descriptor is left: turn one connection away with the reserve, then rest. */
+/* No descriptor is left: turn one connection away with the reserve, then rest.
+ * syscalls: accept4 */
 static void
 proxy_exhausted(struct proxy_listener *listener)
 {
@@ -184,7 +187,8 @@ proxy_exhausted(struct proxy_listener *listener)
 	proxy_rest(listener);
 }
 
-/* Accepts the connections of one round. */
+/* Accepts the connections of one round.
+ * syscalls: accept4 */
 static void
 proxy_accept_handler(struct loop_source *source, uint32_t events)
 {

@@ -42,7 +42,8 @@ relay_prefix_own(struct relay_way *way, uint8_t *bytes, size_t len)
 	way->prefix_at = 0;
 }
 
-/* Gets a pipe, from the pool or a new one. False: none can be had. */
+/* Gets a pipe, from the pool or a new one. False: none can be had.
+ * syscalls: pipe2 fcntl(F_SETPIPE_SZ) */
 static bool
 relay_borrow(struct relay_way *way)
 {
@@ -136,7 +137,8 @@ relay_given(struct relay_way *way, size_t len)
 		way->budget -= len;
 }
 
-/* Write prefix and pipe. 0 when nothing is held any more, or -errno (-EAGAIN: sink full, or the budget is spent). */
+/* Write prefix and pipe. 0 when nothing is held any more, or -errno (-EAGAIN: sink full, or the budget is spent).
+ * syscalls: sendto splice */
 static int
 relay_flush(struct relay_way *way, int sink)
 {
@@ -169,7 +171,8 @@ relay_flush(struct relay_way *way, int sink)
 	return 0;
 }
 
-/* Without a pipe: offer the sink what the source has, take from the source what the sink took. */
+/* Without a pipe: offer the sink what the source has, take from the source what the sink took.
+ * syscalls: recvfrom sendto shutdown */
 static enum relay_status
 relay_copy(struct relay_way *way, int source, int sink)
 {
@@ -211,6 +214,7 @@ relay_pump_prefix(struct relay_way *way, int sink)
 	return RELAY_SINK_FAILED;
 }
 
+/* syscalls: shutdown splice */
 enum relay_status
 relay_pump(struct relay_way *way, int source, int sink)
 {

@@ -156,7 +156,8 @@ udp_flow_count(struct udp_flow *flow)
 	(void)quota_count(flow->relay->sandbox, &flow->attempt.ticket, flow->bytes_out, flow->bytes_in, &ignored);
 }
 
-/* False when the flow was closed. */
+/* False when the flow was closed.
+ * syscalls: sendto */
 static bool
 udp_flow_send(struct udp_flow *flow, struct udp_datagram datagram)
 {
@@ -195,7 +196,8 @@ udp_flow_forward(struct udp_flow *flow, struct udp_datagram datagram)
 	}
 }
 
-/* Pass one answer to the guest. False when there is none left or the flow was closed. */
+/* Pass one answer to the guest. False when there is none left or the flow was closed.
+ * syscalls: recvfrom */
 static bool
 udp_flow_receive(struct udp_flow *flow)
 {
@@ -285,7 +287,9 @@ udp_flow_durable_handler(struct recorder_wait *wait)
 	udp_held_drop(flow);
 }
 
-/* A connected socket in the host's namespace, or -errno; -EACCES: the never list. */
+/* A connected socket in the host's namespace, or -errno; -EACCES: the never list.
+ * syscalls: connect socket(AF_INET,SOCK_DGRAM|SOCK_CLOEXEC|SOCK_NONBLOCK,0)
+ * syscalls: socket(AF_INET6,SOCK_DGRAM|SOCK_CLOEXEC|SOCK_NONBLOCK,0) */
 static int
 udp_upstream(const struct attempt_ends *key, int fd_top)
 {
