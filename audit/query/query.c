@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Theory of operation. The three tables are read as one: a UNION ALL of SELECTs with the same columns ("arms",
- * audit/query/query_sql.h), ordered by (ts, id, kind), of which SQLite merges the indexes without sorting. A page ends at a
- * row whose (ts, id, kind) is the next page's beginning. "The last N" is the same stream from the N-th newest row on.
+ * audit/query/query_sql.h), ordered by (ts, id, kind), of which SQLite merges the indexes without sorting. A page ends
+ * at a row whose (ts, id, kind) is the next page's beginning. "The last N" is the same stream from the N-th newest row
+ * on.
  *
  * Following is another stream over the same columns, ordered by seq, which the writer gives to each change under its
  * write lock: what was committed later has the larger seq, whatever its ts. So one number says how far a follower came,

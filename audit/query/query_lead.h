@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Which index leads to the rows of a filter: the choice of audit/query/query.c and audit/query/stats.c, see query_lead.c. */
+/* Which index leads to the rows of a filter: the choice of audit/query/query.c and audit/query/stats.c, see
+ * query_lead.c. */
 #ifndef POSTERN_AUDIT_QUERY_LEAD_H
 #define POSTERN_AUDIT_QUERY_LEAD_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The seals and keys of an audit database, read as the log itself is. Nothing here is verified: audit/seal/verify.h does
- * that. */
+/* The seals and keys of an audit database, read as the log itself is. Nothing here is verified: audit/seal/verify.h
+ * does that. */
 #ifndef POSTERN_AUDIT_SEALS_H
 #define POSTERN_AUDIT_SEALS_H
 
@@ -16,8 +16,9 @@ struct seals;
 struct seals *seals_open(const char *path, int64_t after, struct error *err);
 void seals_close(struct seals *seals); /* accepts NULL */
 
-/* Call handler for each seal that was not read yet, by number; damaged ones are skipped. A database that was replaced is
- * opened again and read from its first seal on; while there is none in its place, there are no new seals. 0, or -1. */
+/* Call handler for each seal that was not read yet, by number; damaged ones are skipped. A database that was replaced
+ * is opened again and read from its first seal on; while there is none in its place, there are no new seals. 0, or -1.
+ */
 int seals_read(struct seals *seals, void (*handler)(const struct seal *seal, const char *log_id, void *context),
     void *context, struct error *err);
 

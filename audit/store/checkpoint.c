@@ -40,6 +40,7 @@ struct checkpoint {
 	struct checkpoint_state state;
 };
 
+/* The usual limit, or a share of the longest log where that is less; at least one page. */
 static uint64_t
 checkpoint_limit(uint64_t usual, uint64_t max, uint64_t share)
 {
@@ -104,6 +105,7 @@ checkpoint_check(struct checkpoint *checkpoint)
 		snprintf(checkpoint->state.damage, sizeof(checkpoint->state.damage), "%.255s", err.text);
 }
 
+/* The thread: waits for work, checkpoints, until it is told to end. */
 static void *
 checkpoint_main(void *context)
 {
@@ -124,6 +126,7 @@ checkpoint_main(void *context)
 	return NULL;
 }
 
+/* Opens the thread's own connection to the database. */
 static int
 checkpoint_open(struct checkpoint *checkpoint, const char *path, struct error *err)
 {
@@ -176,6 +179,7 @@ checkpoint_start(const char *path, const struct checkpoint_limits *limits, bool 
 	return checkpoint;
 }
 
+/* Ends the thread and waits for it. */
 static void
 checkpoint_join(struct checkpoint *checkpoint)
 {

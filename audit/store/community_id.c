@@ -14,6 +14,7 @@ struct tuple {
 	size_t len;
 };
 
+/* Appends bytes to the tuple that is hashed. */
 static void
 tuple_put(struct tuple *tuple, const void *bytes, size_t len)
 {
@@ -21,6 +22,7 @@ tuple_put(struct tuple *tuple, const void *bytes, size_t len)
 	tuple->len += len;
 }
 
+/* Appends a port in network order. */
 static void
 tuple_put_port(struct tuple *tuple, uint16_t port)
 {
@@ -29,6 +31,7 @@ tuple_put_port(struct tuple *tuple, uint16_t port)
 	tuple_put(tuple, bytes, sizeof(bytes));
 }
 
+/* Does the protocol have ports that belong to a flow's identity? */
 static bool
 community_id_has_ports(uint8_t proto)
 {

@@ -5,9 +5,9 @@
  * that follows the log finds changes without looking at times.
  *
  * The statements are made of audit/columns.c, and a record's members are bound by walking it: parameter N + 1 is the
- * value of a table's entry N. What came from a guest is bound, never spliced into SQL. Text columns hold printable ASCII
- * only: names that are not plain go to a BLOB column as they came, other texts (built by us; a surprise there means a
- * damaged sender) are escaped, and JSON columns are checked to be JSON.
+ * value of a table's entry N. What came from a guest is bound, never spliced into SQL. Text columns hold printable
+ * ASCII only: names that are not plain go to a BLOB column as they came, other texts (built by us; a surprise there
+ * means a damaged sender) are escaped, and JSON columns are checked to be JSON.
  *
  * Limits: none of its own; record_valid has bounded every text. A failed bind or step fails the record, and the caller
  * rolls the batch back. */
@@ -300,6 +300,7 @@ insert_name_is_plain(const uint8_t *bytes, size_t len)
 	return len > 0;
 }
 
+/* Is the text printable ASCII only? */
 static bool
 insert_text_is_printable(const char *text)
 {
@@ -508,6 +509,7 @@ insert_close_crashed(struct insert *insert, bool (*wanted)(uint64_t id, void *co
 	}
 }
 
+/* Was the id given out in the epoch that context points to? */
 static bool
 insert_id_is_of(uint64_t id, void *context)
 {

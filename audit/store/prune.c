@@ -193,8 +193,8 @@ prune_carry(struct insert *insert, enum columns_table table, const char *conditi
 	char sql[1536];
 	int rc;
 
-	snprintf(sql, sizeof(sql), "SELECT t.id FROM %s t WHERE t.seq <= ?1 AND (%s) LIMIT 1", columns_table_name(table),
-	    condition);
+	snprintf(sql, sizeof(sql), "SELECT t.id FROM %s t WHERE t.seq <= ?1 AND (%s) LIMIT 1",
+	    columns_table_name(table), condition);
 	rc = sqlite3_prepare_v2(insert->db, sql, -1, &next, NULL);
 	snprintf(sql, sizeof(sql), "UPDATE %s SET seq = ?1 WHERE id = ?2", columns_table_name(table));
 	if (rc == SQLITE_OK)

@@ -44,9 +44,9 @@ static const char schema_other_tables[] =
     "	ts INTEGER NOT NULL     -- first used\n"
     ") STRICT;\n";
 
-/* Each is the way to some question's rows in the order of time, see audit/query/query_lead.c. Those by name have a row's
- * verdict before its time: what was refused of a name stands together, however often it was allowed. A row that was
- * allowed is in none of those by reason. */
+/* Each is the way to some question's rows in the order of time, see audit/query/query_lead.c. Those by name have a
+ * row's verdict before its time: what was refused of a name stands together, however often it was allowed. A row that
+ * was allowed is in none of those by reason. */
 static const char schema_indexes[] =
     "CREATE INDEX sandboxes_name ON sandboxes (name);\n"
     "CREATE INDEX sandboxes_seq ON sandboxes (seq);\n"
@@ -109,7 +109,8 @@ static const struct {
     "	WHEN 2 THEN 'NS' WHEN 6 THEN 'SOA' ELSE 'TYPE' || t.qtype END AS qtype,\n"
     "	CASE t.rcode WHEN 0 THEN 'NOERROR' WHEN 1 THEN 'FORMERR' WHEN 2 THEN 'SERVFAIL' WHEN 3 THEN 'NXDOMAIN'\n"
     "	WHEN 4 THEN 'NOTIMP' WHEN 5 THEN 'REFUSED' ELSE 'RCODE' || t.rcode END AS rcode,\n"
-    "	t.ede, t.answers, t.ttl, t.upstream_us, t.leases, t.domain, t.entropy / 100.0 AS entropy, t.rule, t.detail, t.generation, t.count,\n"
+    "	t.ede, t.answers, t.ttl, t.upstream_us, t.leases, t.domain, "
+    "t.entropy / 100.0 AS entropy, t.rule, t.detail, t.generation, t.count,\n"
     "	" PROTO_TEXT("t.transport") " AS transport, t.src, t.sport, t.server", COLUMNS_DNS},
     {", t.ts\n"
     "	FROM dns t LEFT JOIN sandboxes s ON s.id = t.sandbox_id LEFT JOIN verdicts v ON v.id = t.verdict\n"
@@ -145,7 +146,8 @@ static const struct {
     "CREATE VIEW v_log AS\n"
     "	SELECT time, sandbox, 'connection' AS kind, verdict, reason,\n"
     "	coalesce(name, dst, '-') || ':' || dport AS what, rule, detail, id, ts FROM v_connections\n"
-    "	UNION ALL SELECT time, sandbox, 'dns', verdict, reason, qtype || ' ' || coalesce(qname, '.'), rule, answers, id, ts\n"
+    "	UNION ALL SELECT time, sandbox, 'dns', verdict, reason, qtype || ' ' || coalesce(qname, '.'), "
+    "rule, answers, id, ts\n"
     "	FROM v_dns\n"
     "	UNION ALL SELECT time, sandbox, 'event', CAST(NULL AS TEXT), CAST(NULL AS TEXT), event || '',\n"
     "	CAST(NULL AS TEXT), detail, id, ts FROM v_events;\n", 0},
@@ -309,6 +311,7 @@ static const struct schema_words schema_words[] = {
     {WORDS_SQL("event_kinds"), 1, EVENT_KIND_MAX, record_event_text, NULL},
 };
 
+/* Fills an enum's table of words, for the views. */
 static int
 schema_fill_table(sqlite3 *db, const struct schema_words *words, struct error *err)
 {

@@ -121,6 +121,7 @@ schema_find(sqlite3_stmt *object, sqlite3 *other, int *ret_found)
 	return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
+/* Describes an object that differs, and says whether it is a table. */
 static int
 schema_say(sqlite3_stmt *object, const char *how, char ret_what[SCHEMA_CHECK_TEXT_MAX], bool *ret_table)
 {
@@ -185,6 +186,7 @@ schema_compare_words(sqlite3_stmt *a, sqlite3_stmt *b, int *ret_same)
 	return rc;
 }
 
+/* Is the reference's row of a table of words in the database, and the same? */
 static int
 schema_find_word(sqlite3_stmt *word, sqlite3 *db, const char *table, int *ret_same)
 {
@@ -206,6 +208,7 @@ schema_find_word(sqlite3_stmt *word, sqlite3 *db, const char *table, int *ret_sa
 	return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
+/* Compares one table of words with the reference; ret_what says what differs. */
 static int
 schema_check_table_words(sqlite3 *db, sqlite3 *reference, const char *table, char ret_what[SCHEMA_CHECK_TEXT_MAX])
 {
@@ -242,6 +245,7 @@ schema_check_words(sqlite3 *db, sqlite3 *reference, char ret_what[SCHEMA_CHECK_T
 	return rc;
 }
 
+/* The statement that drops an object; to be freed with sqlite3_free. */
 static int
 schema_drop_text(sqlite3_stmt *object, char **ret_sql)
 {
@@ -276,6 +280,7 @@ schema_find_foreign(sqlite3 *db, sqlite3 *reference, char **ret_sql)
 	return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
+/* Drops what the reference does not have, one object at a time. */
 static int
 schema_drop_foreign(sqlite3 *db, sqlite3 *reference)
 {
@@ -292,6 +297,7 @@ schema_drop_foreign(sqlite3 *db, sqlite3 *reference)
 	return rc;
 }
 
+/* Makes what the reference has and the database lacks, but for tables. */
 static int
 schema_make_missing(sqlite3 *db, sqlite3 *reference)
 {

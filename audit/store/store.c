@@ -154,6 +154,7 @@ store_look(struct store *store, struct error *err)
 	return rc;
 }
 
+/* Runs a statement without a result and resets it. An SQLite result code. */
 static int
 store_step(sqlite3_stmt *stmt)
 {
@@ -263,6 +264,7 @@ store_add(struct store *store, const struct record *record, struct error *err)
 	}
 }
 
+/* Was the id given out before the epoch that context points to? */
 static bool
 store_id_is_before(uint64_t id, void *context)
 {
@@ -329,6 +331,7 @@ store_commit(struct store *store, struct error *err)
 	return 0;
 }
 
+/* Copies a text column into a buffer, cut to its size. */
 static void
 store_copy_text(sqlite3_stmt *stmt, int column, char *ret_text, size_t size)
 {

@@ -25,6 +25,7 @@ static const char *const store_file_suffixes[STORE_FILE_PARTS] = {"", "-wal", "-
 /* The group reads with the command line; nobody else. */
 #define STORE_FILE_MODE 0640
 
+/* Writes base and suffix to a path. 0 or -ENAMETOOLONG. */
 static int
 store_file_path(char ret_path[PATH_MAX], const char *base, const char *suffix)
 {

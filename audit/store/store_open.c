@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* SQLite's hook after a commit: how long the write-ahead log is now. */
 static int
 store_hook(void *context, sqlite3 *db, const char *name, int frames)
 {
@@ -23,6 +24,7 @@ store_hook(void *context, sqlite3 *db, const char *name, int frames)
 	return SQLITE_OK;
 }
 
+/* Sets what the writer's connection needs. */
 static int
 store_configure(struct store *store, struct error *err)
 {
@@ -96,6 +98,7 @@ store_mend(struct store *store, sqlite3 *reference, struct store_opening *openin
 	return 0;
 }
 
+/* Compares the schema with a new one in memory, and mends what can be mended. */
 static int
 store_check_schema(struct store *store, struct store_opening *opening, struct error *err)
 {
@@ -194,6 +197,7 @@ store_blames_file(struct store *store)
 	}
 }
 
+/* Makes or opens the file and prepares it for writing; err->code says whether a failure is the file's. */
 static int
 store_open_file(struct store *store, struct store_opening *opening, struct error *err)
 {

@@ -9,6 +9,7 @@
 /* No seal and no change of an honest log has a larger number; one above them could not be counted on from. */
 #define STORE_SEAL_NUMBER_MAX (INT64_MAX / 2)
 
+/* Notes that the chain passes the point that was noted when the log was last written. */
 static void
 store_seal_meet(struct store_seal *seal, const struct insert_state *noted, const struct insert_state *state)
 {
@@ -47,6 +48,7 @@ store_seal_walk(
 	return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
+/* Is the number within what the chain holds? */
 static bool
 store_seal_in_range(int64_t number)
 {

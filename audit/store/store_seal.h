@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Where a store's chain stands, and the seals written into it. Between audit/store/store.c and the tables chain and seals. */
+/* Where a store's chain stands, and the seals written into it. Between audit/store/store.c and the tables chain and
+ * seals. */
 #ifndef POSTERN_AUDIT_STORE_SEAL_H
 #define POSTERN_AUDIT_STORE_SEAL_H
 

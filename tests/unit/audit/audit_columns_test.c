@@ -9,8 +9,8 @@
 
 #include <jansson.h>
 
-/* Columns that no output shows under any name: the guest's bytes behind a name, bits that have members of their own, and
- * of a connection what its name ends with. */
+/* Columns that no output shows under any name: the guest's bytes behind a name, bits that have members of their own,
+ * and of a connection what its name ends with. */
 static const char *const hidden[] = {"name_raw", "qname_raw", "flags", "domain"};
 
 static bool

@@ -927,8 +927,7 @@ test_pruning_that_nobody_tells_of(void **state)
 	verify_finds(VERIFY_REMOVED, 0, 1);
 	result = verify_now();
 	assert_int_equal(result.fault_count, 1);
-	assert_string_equal(
-	    result.first.text, "rows up to number 7 were pruned, but no event of retention says so");
+	assert_string_equal(result.first.text, "rows up to number 7 were pruned, but no event of retention says so");
 	/* An event that says so is a row like any other: it must have been written by the log's writer. */
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
 		fixture_shell("rm -f \"$DB\"*");

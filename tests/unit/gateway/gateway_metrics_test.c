@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* GET /metrics: is it the text exposition format 0.0.4, by a parser that takes nothing else; and what may a gateway say
  * of its totals? */
-#include "tests/unit/gateway/gateway_control_far.h"
+#include "tests/unit/control/gateway_control_far.h"
 
 #include "gateway/control/control_metrics.h"
 #include "gateway/keeper/keeper.h"

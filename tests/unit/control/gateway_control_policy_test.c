@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Changes of a policy: live edits, their revocation, a new policy file; what is refused, and what a refusal leaves. */
-#include "tests/unit/gateway/gateway_control_far.h"
+#include "tests/unit/control/gateway_control_far.h"
 
 #define RULES "/v1/sandboxes/vm1/rules"
 #define POLICY "/v1/sandboxes/vm1/policy"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* postern test: targets that are none, hints at rules that nearly fit, and what is said when facts are missing. */
-#include "tests/unit/gateway/gateway_control_far.h"
+#include "tests/unit/control/gateway_control_far.h"
 
 #include "gateway/control/control_explain.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the API shows: the daemon's status and what it lacks, the list of sandboxes, one sandbox with its leases. */
-#include "tests/unit/gateway/gateway_control_far.h"
+#include "tests/unit/control/gateway_control_far.h"
 
 static void
 the_list_is_in_order_of_names(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Requests: who asks, as the kernel and the process itself say; paths, methods and bodies that are refused. */
-#include "tests/unit/gateway/gateway_control_far.h"
+#include "tests/unit/control/gateway_control_far.h"
 
 #include "gateway/control/control_http.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Attach and detach: names, ids and addresses; what a failure of the disk or the keeper leaves. */
-#include "tests/unit/gateway/gateway_control_far.h"
+#include "tests/unit/control/gateway_control_far.h"
 
 static void
 a_name_is_asked_for_and_taken_once(void **state)

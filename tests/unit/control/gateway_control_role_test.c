@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The control role as a whole: what people ask of it over HTTP, what the keeper is told, what stays on disk. */
-#include "tests/unit/gateway/gateway_control_far.h"
+#include "tests/unit/control/gateway_control_far.h"
 
 static void
 an_attach_reaches_the_keeper_and_the_disk(void **state)

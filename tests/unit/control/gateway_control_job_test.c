@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Work that waits for the keeper: whose turn it is, which answers count, and what a shutdown does with it. */
-#include "tests/unit/gateway/gateway_control_far.h"
+#include "tests/unit/control/gateway_control_far.h"
 
 #define RULES "/v1/sandboxes/vm1/rules"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The agent's own timeline, and what is said of a sandbox for the log alone: marks, labels, parent. */
 #include "gateway/control/control_mark.h"
-#include "tests/unit/gateway/gateway_control_far.h"
+#include "tests/unit/control/gateway_control_far.h"
 
 static bool
 has_recorded_mark(struct far *far)
