@@ -96,7 +96,7 @@ broken() {
 	broken "DELETE FROM connections WHERE $up_to; DELETE FROM dns WHERE $up_to; DELETE FROM events WHERE $up_to;
 		DELETE FROM sandboxes WHERE $up_to; DELETE FROM accounts WHERE $up_to; DELETE FROM chain WHERE $up_to;
 		UPDATE meta SET value = (SELECT last_seq FROM seals WHERE n = 1) WHERE key = 'pruned_through'" removed
-	matches "whose doing" 'no event says that retention did it' "$output"
+	matches "whose doing" 'no event of retention says so' "$output"
 	# In words, with the id that the log shows.
 	copy
 	local id
