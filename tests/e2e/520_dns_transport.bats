@@ -338,5 +338,5 @@ addresses() {
 	matches "status" "resolvers +$NET4.$RESOLVER, $NET4.$WEB" "$output"
 	run postern doctor
 	matches "the live one" "ok +resolvers +$NET4.$RESOLVER answers" "$output"
-	matches "the dead one" "warn +resolvers +$NET4.$WEB does not answer within 2 s -> mend it, or name others" "$output"
+	matches "the dead one" "warn +resolvers +$NET4.$WEB does not answer within 2 s -> repair it, or set others" "$output"
 }
