@@ -55,7 +55,7 @@ static struct {
 
 /* All that verify reads; the first ones are enum columns_table. */
 static const char *const tables[] = {
-    NULL, "connections", "dns", "events", "sandboxes", "balances", "chain", "seals", "seal_keys", "meta"};
+    NULL, "connections", "dns", "events", "sandboxes", "accounts", "chain", "seals", "seal_keys", "meta"};
 #define TABLES (sizeof(tables) / sizeof(tables[0]))
 
 static void
